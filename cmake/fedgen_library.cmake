@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+
+# Flags that every target of ours shares.
+add_library(fedgen_flags INTERFACE)
+target_include_directories(fedgen_flags INTERFACE ${PROJECT_SOURCE_DIR})
+target_compile_options(fedgen_flags INTERFACE
+  # Same seed, same bits: a * b + c is two roundings unless the code says Fma.
+  -ffp-contract=off
+  -Wall -Wextra -Wshadow -Wconversion -Wnon-virtual-dtor -Wold-style-cast
+  $<$<BOOL:${FEDGEN_WERROR}>:-Werror>)
+# The kernels exist for AVX2 and for the baseline, which is the scalar twin (base/lanes-inl.h).
+target_compile_definitions(fedgen_flags INTERFACE
+  "HWY_DISABLED_TARGETS=(HWY_SSSE3|HWY_SSE4|HWY_AVX3|HWY_AVX3_DL)")
+if(FEDGEN_SANITIZE)
+  target_compile_options(fedgen_flags INTERFACE
+    -fsanitize=${FEDGEN_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all -g)
+  target_link_options(fedgen_flags INTERFACE -fsanitize=${FEDGEN_SANITIZE})
+endif()
+
+# fedgen_library(room SOURCES a.cc ... [TESTS a_test.cc ...] [DEPS room or library ...]
+#                [PRIVATE library ...])
+# makes the library fedgen::room and, if there are tests, the program room_test.
+function(fedgen_library room)
+  cmake_parse_arguments(ARG "" "" "SOURCES;TESTS;DEPS;PRIVATE" ${ARGN})
+  add_library(fedgen_${room} STATIC ${ARG_SOURCES})
+  add_library(fedgen::${room} ALIAS fedgen_${room})
+  target_link_libraries(fedgen_${room} PUBLIC fedgen_flags ${ARG_DEPS} PRIVATE ${ARG_PRIVATE})
+  if(FEDGEN_TESTS AND ARG_TESTS)
+    fedgen_test(${room}_test SOURCES ${ARG_TESTS} DEPS fedgen::${room} ${ARG_PRIVATE})
+  endif()
+endfunction()
+
+# fedgen_test(name SOURCES a_test.cc ... DEPS library ... [LABELS slow])
+function(fedgen_test name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LABELS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE fedgen_flags ${ARG_DEPS} GTest::gmock GTest::gtest_main)
+  target_compile_definitions(${name} PRIVATE FEDGEN_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 600 LABELS "${ARG_LABELS}")
+endfunction()

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fedgen/base/file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+
+namespace fedgen {
+namespace {
+
+Error IoError(const std::string& path, const char* doing) {
+  return {ErrorCode::kIo, fmt::format("{}: {}: {}", path, doing, std::strerror(errno))};
+}
+
+Error ExistsError(const std::string& path) {
+  return {ErrorCode::kExists,
+          fmt::format("{}: already exists and was left as it is (--force replaces it)", path)};
+}
+
+// Closes a descriptor at the end of the scope.
+struct Descriptor {
+  int value;
+  ~Descriptor() {
+    if (value >= 0) ::close(value);
+  }
+};
+
+std::string DirectoryOf(const std::string& path) {
+  const std::string parent = std::filesystem::path(path).parent_path().string();
+  return parent.empty() ? "." : parent;
+}
+
+}  // namespace
+
+Result<std::string> ReadFile(const std::string& path, std::size_t max_bytes) {
+  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  if (file.value < 0) return IoError(path, "cannot open");
+  struct stat status {};
+  if (::fstat(file.value, &status) != 0) return IoError(path, "cannot read");
+  if (S_ISDIR(status.st_mode)) {
+    return Error{ErrorCode::kIo, fmt::format("{}: is a directory, not a file", path)};
+  }
+  std::string bytes;
+  char buffer[1 << 16];
+  while (true) {
+    const ssize_t count = ::read(file.value, buffer, sizeof buffer);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return IoError(path, "cannot read");
+    if (count == 0) return bytes;
+    bytes.append(buffer, static_cast<std::size_t>(count));
+    if (bytes.size() > max_bytes) {
+      return Error{ErrorCode::kData,
+                   fmt::format("{}: larger than the {} bytes allowed", path, max_bytes)};
+    }
+  }
+}
+
+Result<AtomicFile> AtomicFile::Create(const std::string& path, IfExists if_exists) {
+  if (path.empty()) return Error{ErrorCode::kUsage, "output path is empty"};
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) == 0) {
+    if (S_ISDIR(status.st_mode)) {
+      return Error{ErrorCode::kIo, fmt::format("{}: is a directory, not a file", path)};
+    }
+    if (if_exists == IfExists::kRefuse) return ExistsError(path);
+  }
+  std::string temporary_path = path + ".XXXXXX";
+  const int descriptor = ::mkostemp(temporary_path.data(), O_CLOEXEC);
+  if (descriptor < 0) return IoError(path, "cannot create");
+  // mkostemp makes private files; give ours the rights the user's umask asks for.
+  const mode_t mask = ::umask(0);
+  ::umask(mask);
+  ::fchmod(descriptor, 0666 & ~mask);
+  return AtomicFile(path, temporary_path, descriptor, if_exists);
+}
+
+AtomicFile::AtomicFile(AtomicFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      temporary_path_(std::move(other.temporary_path_)),
+      descriptor_(std::exchange(other.descriptor_, -1)),
+      if_exists_(other.if_exists_) {
+  other.temporary_path_.clear();
+}
+
+AtomicFile::~AtomicFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+  if (!temporary_path_.empty()) ::unlink(temporary_path_.c_str());
+}
+
+Result<void> AtomicFile::Write(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::write(descriptor_, bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return IoError(path_, "cannot write");
+    bytes.remove_prefix(static_cast<std::size_t>(count));
+  }
+  return {};
+}
+
+Result<void> AtomicFile::Commit() {
+  if (::fsync(descriptor_) != 0) return IoError(path_, "cannot sync");
+  if (if_exists_ == IfExists::kRefuse) {
+    // link() fails if the name is taken, so a file that appeared meanwhile survives.
+    if (::link(temporary_path_.c_str(), path_.c_str()) != 0) {
+      if (errno == EEXIST) return ExistsError(path_);
+      return IoError(path_, "cannot create");
+    }
+    ::unlink(temporary_path_.c_str());
+  } else if (::rename(temporary_path_.c_str(), path_.c_str()) != 0) {
+    return IoError(path_, "cannot create");
+  }
+  temporary_path_.clear();
+  const Descriptor directory{::open(DirectoryOf(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+  if (directory.value >= 0 && ::fsync(directory.value) != 0) return IoError(path_, "cannot sync");
+  return {};
+}
+
+Result<void> WriteFileAtomically(const std::string& path, std::string_view bytes,
+                                 IfExists if_exists) {
+  Result<AtomicFile> file = AtomicFile::Create(path, if_exists);
+  if (!file) return file.error();
+  if (Result<void> written = file->Write(bytes); !written) return written;
+  return file->Commit();
+}
+
+}  // namespace fedgen

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "fedgen/base/result.h"
+
+namespace fedgen {
+
+// Files that are either whole or not there.
+
+/// The bytes of a file, or an error naming it. Refuses directories and files over max_bytes.
+Result<std::string> ReadFile(const std::string& path, std::size_t max_bytes);
+
+enum class IfExists { kRefuse, kReplace };
+
+// A file under a temporary name beside its destination. Commit() syncs it and gives it its name in
+// one step; without Commit() the destructor removes it and the destination stays as it was. With
+// kRefuse an existing destination is an error at Create() and, should it appear meanwhile, at
+// Commit(): nothing is ever overwritten by accident.
+class AtomicFile {
+ public:
+  static Result<AtomicFile> Create(const std::string& path, IfExists if_exists);
+  AtomicFile(AtomicFile&& other) noexcept;
+  AtomicFile& operator=(AtomicFile&&) = delete;
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+  ~AtomicFile();
+
+  Result<void> Write(std::string_view bytes);
+  Result<void> Commit();
+  /// Where the bytes are until Commit(), for libraries that write files by name.
+  const std::string& temporary_path() const { return temporary_path_; }
+
+ private:
+  AtomicFile(std::string path, std::string temporary_path, int descriptor, IfExists if_exists)
+      : path_(std::move(path)),
+        temporary_path_(std::move(temporary_path)),
+        descriptor_(descriptor),
+        if_exists_(if_exists) {}
+
+  std::string path_;
+  std::string temporary_path_;
+  int descriptor_ = -1;
+  IfExists if_exists_ = IfExists::kRefuse;
+};
+
+/// Create, Write and Commit in one call.
+Result<void> WriteFileAtomically(const std::string& path, std::string_view bytes,
+                                 IfExists if_exists);
+
+}  // namespace fedgen

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fedgen/base/nearest_name.h"
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+namespace fedgen {
+namespace {
+
+// Levenshtein distance, one row at a time.
+std::size_t EditDistance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i);
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = std::exchange(row[j], std::min({row[j] + 1, row[j - 1] + 1, substituted}));
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+std::string NearestName(std::string_view name, std::span<const std::string> known) {
+  constexpr std::size_t kLongest = 64;  // of the part compared; a hostile key may be megabytes
+  const std::string_view head = name.substr(0, kLongest);
+  std::string nearest;
+  std::size_t best = std::string::npos;
+  for (const std::string& candidate : known) {
+    const std::size_t distance = EditDistance(head, candidate);
+    if (distance < best) {
+      best = distance;
+      nearest = candidate;
+    }
+  }
+  return nearest;
+}
+
+}  // namespace fedgen

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "fedgen/base/aligned.h"
+#include "fedgen/base/kernel.h"
+#include "fedgen/policy/mlp.h"
+#include "fedgen/sim/batch.h"
+
+namespace fedgen {
+
+/// Room for the activations of the slots that pass through a network together, allocated once.
+struct MlpWorkspace {
+  explicit MlpWorkspace(const Mlp& mlp);
+
+  static constexpr int kTile = 2 * kLaneGroup;  // slots
+  AlignedVector<float> even, odd;               // [widest_layer][kTile]; layers alternate
+};
+
+/// Eq. 11 to 13 for slots [0, last): reads what the robots sense, writes control. Each sum runs over
+/// its inputs in order, starting at the bias, with one fused multiply-add per input.
+void DecideMlp(Kernel kernel, const Mlp& mlp, int last, MlpWorkspace& workspace, Batch& batch);
+
+}  // namespace fedgen

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "fedgen/base/kernel.h"
+#include "fedgen/policy/mlp.h"
+#include "fedgen/policy/mlp_kernel.h"
+#include "fedgen/sim/batch.h"
+#include "fedgen/sim/robot.h"
+
+namespace fedgen {
+
+// A policy is a learned network, or one of two built-in ones that need no file: `straight` never
+// steers (the paper's initial policies do about that), `gap-follower` is a reactive baseline.
+
+struct StraightAhead {};
+
+/// Drives towards the direction that stays free longest, preferring the goal's (docs/math.md Eq. 14).
+/// Every beam that sees an obstacle is a point that the robot's disc, grown by a margin, must miss.
+struct GapFollower {
+  double margin = 0.06;        // m, added to the robot's radius
+  double look_ahead = 3.0;     // m; free distance beyond this counts no more
+  double goal_weight = 0.35;   // worth of facing the goal, against a free look_ahead
+  double turn_weight = 0.05;   // cost of turning by 1 rad
+  double gain = 0.5;           // share of the way to the chosen direction turned in one step
+};
+
+using Policy = std::variant<Mlp, StraightAhead, GapFollower>;
+
+/// `straight` or `gap-follower`; nothing for any other name.
+std::optional<Policy> BuiltInPolicy(std::string_view name);
+
+/// What a policy needs to know about the body it drives.
+struct Body {
+  RobotOptions robot;
+  double time_step = 0.05;  // s
+};
+
+/// Nothing if the policy can drive a robot with this lidar and this control; otherwise why not.
+std::optional<std::string> FindMismatch(const Policy& policy, const LidarOptions& lidar,
+                                        const RobotOptions& robot);
+
+/// A policy ready to drive: the policy, its workspace, and what it needs of the body.
+class Driver {
+ public:
+  Driver(const Policy& policy, const Body& body);
+  /// Writes control for slots [0, last). Does not allocate.
+  void Decide(Kernel kernel, const Lidar& lidar, int last, Batch& batch);
+
+ private:
+  const Policy& policy_;
+  std::optional<MlpWorkspace> workspace_;
+  float robot_radius_;   // m
+  float control_limit_;  // rad or rad/s
+  float full_turn_;      // rad turned in one step at the control limit
+};
+
+}  // namespace fedgen

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fedgen/rollout/rollout.h"
+
+#include <cmath>
+#include <utility>
+
+#include "fedgen/sim/move_kernel.h"
+#include "fedgen/sim/observe_kernel.h"
+
+namespace fedgen {
+
+std::string_view OutcomeName(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::kReachedGoal:
+      return "reached";
+    case Outcome::kCollided:
+      return "collided";
+    case Outcome::kTimedOut:
+      return "timed out";
+  }
+  return "unknown";
+}
+
+double ArrivalTime(const EpisodeOptions& options, const Episode& episode) {
+  const bool index = options.clock == EpisodeOptions::Clock::kStepIndex && episode.steps > 0;
+  return options.time_step * (episode.steps - (index ? 1 : 0));
+}
+
+double Cost(const EpisodeOptions& options, const Episode& episode) {
+  if (episode.outcome != Outcome::kReachedGoal) return 1.0;
+  return -std::expm1(-options.cost_rate * ArrivalTime(options, episode));
+}
+
+WorldSource DrawnWorlds(const Task& task, Key key, Kernel kernel) {
+  WorldDistribution distribution = task.world;
+  // A start counts as free if the robot's disc fits there.
+  distribution.start.clearance = std::max(distribution.start.clearance, task.robot.radius);
+  return [distribution = std::move(distribution), key, kernel](std::int64_t index,
+                                                              World& scratch) -> const World& {
+    DrawWorld(distribution, key.Fork(static_cast<std::uint64_t>(index)), kernel, scratch);
+    return scratch;
+  };
+}
+
+WorldSource GivenWorlds(std::span<const World> worlds) {
+  return [worlds](std::int64_t index, World& /*scratch*/) -> const World& {
+    return worlds[static_cast<std::size_t>(index)];
+  };
+}
+
+struct Rollout::State {
+  State(const Task& the_task, const Policy& policy, Kernel the_kernel, int num_slots)
+      : task(the_task),
+        kernel(the_kernel),
+        lidar(the_task.lidar),
+        batch(num_slots, lidar),
+        driver(policy, {the_task.robot, the_task.episode.time_step}),
+        scratch(static_cast<std::size_t>(batch.capacity)),
+        scratch_of(scratch.size()),
+        episode_of(scratch.size()) {
+    for (std::size_t slot = 0; slot < scratch.size(); ++slot) scratch_of[slot] = &scratch[slot];
+  }
+
+  const Task& task;
+  Kernel kernel;
+  Lidar lidar;
+  Batch batch;
+  Driver driver;
+  std::vector<World> scratch;          // [capacity] where drawn worlds live
+  std::vector<World*> scratch_of;      // [capacity] which of them a slot may draw into
+  std::vector<std::int64_t> episode_of;  // [capacity] index into the output
+
+  bool HasEnded(std::size_t slot) const {
+    return batch.collided[slot] != 0 || batch.arrived[slot] != 0 ||
+           batch.step[slot] >= task.episode.horizon;
+  }
+
+  // A collision outranks an arrival in the same step, and both outrank the clock.
+  Episode Summarize(std::size_t slot) const {
+    Episode episode;
+    episode.steps = batch.step[slot];
+    episode.goal_distance = batch.goal_distance[slot];
+    episode.outcome = batch.collided[slot] != 0  ? Outcome::kCollided
+                      : batch.arrived[slot] != 0 ? Outcome::kReachedGoal
+                                                 : Outcome::kTimedOut;
+    return episode;
+  }
+
+  // Frees a slot by moving the last active one into it.
+  void Remove(int slot, int last) {
+    batch.Move(last, slot);
+    std::swap(scratch_of[static_cast<std::size_t>(slot)],
+              scratch_of[static_cast<std::size_t>(last)]);
+    episode_of[static_cast<std::size_t>(slot)] = episode_of[static_cast<std::size_t>(last)];
+  }
+};
+
+Rollout::Rollout(const Task& task, const Policy& policy, Kernel kernel, int num_slots)
+    : state_(std::make_unique<State>(task, policy, kernel, num_slots)) {}
+Rollout::~Rollout() = default;
+
+std::int64_t Rollout::Run(const WorldSource& worlds, int starts_per_world, std::int64_t first,
+                          std::span<Episode> episodes, std::span<Trajectory> trajectories) {
+  State& s = *state_;
+  Batch& batch = s.batch;
+  const auto num_episodes = static_cast<std::int64_t>(episodes.size());
+  const auto robot_radius = static_cast<float>(s.task.robot.radius);
+  const auto time_step = static_cast<float>(s.task.episode.time_step);
+  std::int64_t next = 0;
+  std::int64_t steps = 0;
+  int active = 0;
+
+  const auto record_pose = [&](std::size_t slot) {
+    trajectories[static_cast<std::size_t>(s.episode_of[slot])].poses.push_back(
+        {batch.x[slot], batch.y[slot], batch.heading[slot]});
+  };
+  // Observes slots [from, active), then takes out those whose episode is over.
+  const auto observe_and_retire = [&](int from) {
+    Observe(s.kernel, s.lidar, robot_radius, from, active, batch);
+    for (int index = active - 1; index >= from; --index) {
+      const auto slot = static_cast<std::size_t>(index);
+      if (!trajectories.empty()) record_pose(slot);
+      if (!s.HasEnded(slot)) continue;
+      episodes[static_cast<std::size_t>(s.episode_of[slot])] = s.Summarize(slot);
+      steps += batch.step[slot];
+      s.Remove(index, --active);
+    }
+  };
+
+  while (true) {
+    // Sense and check; refill free slots, which are the last ones, with new episodes.
+    observe_and_retire(0);
+    while (active < batch.capacity && next < num_episodes) {
+      const int first_new = active;
+      while (active < batch.capacity && next < num_episodes) {
+        const auto slot = static_cast<std::size_t>(active);
+        const std::int64_t episode = first + next;
+        const World& world = worlds(episode / starts_per_world, *s.scratch_of[slot]);
+        const auto start = static_cast<std::size_t>(episode % starts_per_world);
+        batch.Place(active, world, world.starts[start], world.disturbance.key.Fork(start));
+        s.episode_of[slot] = next++;
+        ++active;
+      }
+      FaceHeading(s.kernel, first_new, active, batch);
+      observe_and_retire(first_new);
+    }
+    if (active == 0) return steps;
+
+    // Decide, then move.
+    s.driver.Decide(s.kernel, s.lidar, active, batch);
+    Disturb(s.kernel, active, batch);
+    Advance(s.kernel, s.task.robot, time_step, active, batch);
+    if (!trajectories.empty()) {
+      for (std::size_t slot = 0; slot < static_cast<std::size_t>(active); ++slot) {
+        trajectories[static_cast<std::size_t>(s.episode_of[slot])].controls.push_back(
+            batch.control[slot]);
+      }
+    }
+  }
+}
+
+}  // namespace fedgen

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "fedgen/base/kernel.h"
+#include "fedgen/policy/policy.h"
+#include "fedgen/rollout/task.h"
+#include "fedgen/world/world.h"
+
+namespace fedgen {
+
+// Episodes: a policy drives the robot through worlds until it arrives, collides or runs out of time.
+//
+// Episode e is start e % starts_per_world of world e / starts_per_world. What happens in it depends
+// on the task, the policy, the world and the start only: not on the kernel, on which other episodes
+// are in flight, on threads or on the build. That is tested bit for bit.
+
+enum class Outcome : std::uint8_t { kReachedGoal, kCollided, kTimedOut };
+std::string_view OutcomeName(Outcome outcome);
+
+struct Episode {
+  Outcome outcome = Outcome::kTimedOut;
+  std::int32_t steps = 0;   // taken until the end
+  float goal_distance = 0;  // m, rho at the end (Eq. 10); 0 if reached
+};
+
+/// Arrival time in s of an episode that reached the goal (Eq. 3).
+double ArrivalTime(const EpisodeOptions& options, const Episode& episode);
+
+/// J in [0, 1] (Eq. 3): 1 - exp(-cost_rate * arrival time), 1 for a collision or a time-out.
+double Cost(const EpisodeOptions& options, const Episode& episode);
+
+/// One robot's way: its pose before each step and at the end, and the control of each step.
+struct Trajectory {
+  std::vector<Pose> poses;      // [steps + 1]
+  std::vector<float> controls;  // [steps]
+};
+
+/// Gives world number `index`: draws it into `scratch` and returns that, or returns one it keeps.
+/// Must be safe to call from several threads with different scratch.
+using WorldSource = std::function<const World&(std::int64_t index, World& scratch)>;
+
+/// Worlds of a distribution, drawn as they are used: world w comes from key.Fork(w).
+WorldSource DrawnWorlds(const Task& task, Key key, Kernel kernel);
+
+/// Worlds that exist already. The span must outlive the source.
+WorldSource GivenWorlds(std::span<const World> worlds);
+
+/// Drives episodes on one thread. Allocates when it is made and while its first worlds are drawn;
+/// a step allocates nothing.
+class Rollout {
+ public:
+  Rollout(const Task& task, const Policy& policy, Kernel kernel, int num_slots = kDefaultSlots);
+  ~Rollout();
+  Rollout(const Rollout&) = delete;
+  Rollout& operator=(const Rollout&) = delete;
+
+  static constexpr int kDefaultSlots = 64;
+
+  /// Runs episodes [first, first + episodes.size()) and writes episodes[e - first]. If trajectories
+  /// is not empty it has the same size and receives the ways. Returns the steps taken.
+  std::int64_t Run(const WorldSource& worlds, int starts_per_world, std::int64_t first,
+                   std::span<Episode> episodes, std::span<Trajectory> trajectories = {});
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace fedgen

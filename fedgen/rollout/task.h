@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "fedgen/sim/lidar.h"
+#include "fedgen/sim/robot.h"
+#include "fedgen/world/distribution.h"
+
+namespace fedgen {
+
+// The task: which worlds, which robot, which sensor, how long, and what an episode costs.
+
+struct EpisodeOptions {
+  enum class Clock {
+    kElapsed,    // arriving on the n-th step takes n time steps
+    kStepIndex,  // arriving on the n-th step counts n - 1, as the published tables do
+  };
+  double time_step = 0.05;  // s, in (0, 10]
+  int horizon = 150;        // steps after which the episode has timed out, 1..1000000
+  double cost_rate = 0.1;   // 1/s, alpha of Eq. 3, in (0, 100]
+  Clock clock = Clock::kElapsed;
+};
+
+std::optional<FieldError> Validate(const EpisodeOptions& options);
+
+struct Task {
+  WorldDistribution world;
+  RobotOptions robot;
+  LidarOptions lidar;
+  EpisodeOptions episode;
+};
+
+}  // namespace fedgen

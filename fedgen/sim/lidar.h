@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+
+#include "fedgen/base/aligned.h"
+#include "fedgen/world/distribution.h"
+
+namespace fedgen {
+
+// The range sensor: beams at even angles across a fan, each reporting the distance (m) from the
+// robot's centre to the nearest obstacle along it, or the range if there is none (Eq. 8 and 9).
+
+struct LidarOptions {
+  int beams = 20;            // 1..1024
+  double range = 5;          // m, > 0
+  double from_degrees = -60;  // first beam, relative to the heading, counter-clockwise; >= -180
+  double to_degrees = 60;     // last beam, >= from_degrees, <= 180
+};
+
+/// The paper's literal fan: beam phi of 20 at -60 + 3 (phi - 1) degrees, so it sees one side only.
+inline constexpr LidarOptions kOneSidedFan{20, 5, -60, -3};
+/// The fan of the task's ancestor: 20 beams evenly from -60 to +60 degrees.
+inline constexpr LidarOptions kSymmetricFan{20, 5, -60, 60};
+
+std::optional<FieldError> Validate(const LidarOptions& options);
+
+/// The fan, worked out once.
+struct Lidar {
+  explicit Lidar(const LidarOptions& options);
+
+  int num_beams;
+  int beam_stride;           // num_beams rounded up to eight: a row of ranges
+  float range;               // m
+  float first, spacing;      // rad; angle of beam 0 and from one beam to the next (> 0)
+  bool wraps;                // the fan reaches behind the robot: angles near +-pi need care
+  float centre_cos, centre_sin, half_width_cos;  // the fan as a cone, for skipping walls
+  AlignedVector<float> cos;  // [beam_stride] of the beam's angle to the heading
+  AlignedVector<float> sin;  // [beam_stride]; padding repeats the last beam
+};
+
+}  // namespace fedgen

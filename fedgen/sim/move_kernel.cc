@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fedgen/sim/move_kernel.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "fedgen/sim/move_kernel.cc"
+#include <hwy/foreach_target.h>
+//
+#include "fedgen/base/lanes-inl.h"
+#include "fedgen/base/philox-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace fedgen {
+namespace HWY_NAMESPACE {
+
+void FaceHeadingLanes(int first, int last, Batch& batch) {
+  for (int slot = first - first % kLanes; slot < last; slot += kLanes) {
+    const SinCosResult direction = SinCos(Load(batch.heading.data() + slot));
+    Store(direction.cos, batch.cos.data() + slot);
+    Store(direction.sin, batch.sin.data() + slot);
+  }
+}
+
+/// cos 2 pi u by an odd polynomial of degree 7, off by less than 1e-6. It defines the field, so its
+/// error is no error.
+HWY_INLINE F CosineOfCycles(F u) {
+  // v in [-1/4, 1/4] with cos 2 pi u = -sin 2 pi v.
+  const F v = Abs(u - Round(u)) - Set(0.25f);
+  const F v2 = v * v;
+  F p = Fma(v2, Set(70.9934328f), Set(-81.3407688f));
+  p = Fma(v2, p, Set(41.3371424f));
+  p = Fma(v2, p, Set(-6.28316404f));
+  return p * v;
+}
+
+// Eq. 5. The sum over modes is eight interleaved partial sums, added pairwise at the end: an order
+// that eight lanes and one lane can both follow.
+HWY_INLINE float FieldAt(const Disturbance& push, float x, float y) {
+  constexpr int kPartials = kLaneGroup;
+  alignas(32) float partial[kPartials] = {};
+  const int num_modes = static_cast<int>(push.kx.size());
+  for (int lane = 0; lane < kPartials; lane += kLanes) {
+    F sum = Set(0.0f);
+    for (int mode = lane; mode < num_modes; mode += kPartials) {
+      const F cycles = Fma(Load(push.kx.data() + mode), Set(x),
+                           Fma(Load(push.ky.data() + mode), Set(y), Load(push.phase.data() + mode)));
+      sum = sum + CosineOfCycles(cycles);
+    }
+    Store(sum, partial + lane);
+  }
+  const float sum = ((partial[0] + partial[1]) + (partial[2] + partial[3])) +
+                    ((partial[4] + partial[5]) + (partial[6] + partial[7]));
+  return push.amplitude * sum;
+}
+
+// Step t of an episode takes its noise from word t mod 4 of block t / 4 under the episode's key;
+// eight blocks, 32 steps, are drawn at a time.
+HWY_INLINE float NoiseAt(std::size_t slot, const Disturbance& push, Batch& batch) {
+  constexpr int kBlocks = Batch::kNoiseSteps / 4;
+  float* noise = batch.noise.data() + slot * Batch::kNoiseSteps;
+  const int step = batch.step[slot];
+  const int phase = step % Batch::kNoiseSteps;
+  if (phase == 0) {
+    for (int block = 0; block < kBlocks; block += kLanes) {
+      const WordBlock words = PhiloxBlocks(batch.noise_key[slot].bits(),
+                                           static_cast<std::uint64_t>(step / 4 + block));
+      // Stored word by word: noise[w * kBlocks + b] is word w of block b.
+      const auto centred = [](Words w) HWY_ATTR {
+        return Fma(UnitFloats(w), Set(2.0f), Set(-1.0f));
+      };
+      Store(centred(words.w0), noise + 0 * kBlocks + block);
+      Store(centred(words.w1), noise + 1 * kBlocks + block);
+      Store(centred(words.w2), noise + 2 * kBlocks + block);
+      Store(centred(words.w3), noise + 3 * kBlocks + block);
+    }
+  }
+  return push.half_width * noise[(phase % 4) * kBlocks + phase / 4];
+}
+
+void DisturbLanes(int last, Batch& batch) {
+  for (int index = 0; index < last; ++index) {
+    const auto slot = static_cast<std::size_t>(index);
+    const Disturbance& push = batch.world[slot]->disturbance;
+    float d = 0;
+    if (push.kind == Disturbance::Kind::kVonKarman) {
+      d = FieldAt(push, batch.x[slot], batch.y[slot]);
+    } else if (push.kind == Disturbance::Kind::kUniformNoise) {
+      d = NoiseAt(slot, push, batch);
+    }
+    batch.push_x[slot] = push.gain[0] * d;
+    batch.push_y[slot] = push.gain[1] * d;
+    batch.push_heading[slot] = push.gain[2] * d;
+  }
+}
+
+void AdvanceLanes(bool is_car, float limit_value, float inverse_length, float speed, float dt,
+                  int last, Batch& batch) {
+  const F limit = Set(limit_value);
+  const F time_step = Set(dt);
+  for (int slot = 0; slot < last; slot += kLanes) {
+    const F u = Clamp(Load(batch.control.data() + slot), Set(0.0f) - limit, limit);
+    F turn_rate = u;
+    if (is_car) {
+      const SinCosResult steering = SinCos(u);
+      turn_rate = steering.sin / steering.cos * Set(inverse_length);
+    }
+    const F cos = Load(batch.cos.data() + slot);
+    const F sin = Load(batch.sin.data() + slot);
+    const F rate_x = Fma(Set(speed), cos, Load(batch.push_x.data() + slot));
+    const F rate_y = Fma(Set(speed), sin, Load(batch.push_y.data() + slot));
+    const F rate_heading = turn_rate + Load(batch.push_heading.data() + slot);
+    const F heading = Fma(time_step, rate_heading, Load(batch.heading.data() + slot));
+    const SinCosResult direction = SinCos(heading);
+    Store(Fma(time_step, rate_x, Load(batch.x.data() + slot)), batch.x.data() + slot);
+    Store(Fma(time_step, rate_y, Load(batch.y.data() + slot)), batch.y.data() + slot);
+    Store(heading, batch.heading.data() + slot);
+    Store(direction.cos, batch.cos.data() + slot);
+    Store(direction.sin, batch.sin.data() + slot);
+  }
+  for (std::size_t slot = 0; slot < static_cast<std::size_t>(last); ++slot) ++batch.step[slot];
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace fedgen
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace fedgen {
+
+void FaceHeading(Kernel kernel, int first, int last, Batch& batch) {
+  FEDGEN_LANES_DISPATCH(kernel, FaceHeadingLanes)(first, last, batch);
+}
+
+void Disturb(Kernel kernel, int last, Batch& batch) {
+  FEDGEN_LANES_DISPATCH(kernel, DisturbLanes)(last, batch);
+}
+
+void Advance(Kernel kernel, const RobotOptions& robot, float time_step, int last, Batch& batch) {
+  FEDGEN_LANES_DISPATCH(kernel, AdvanceLanes)
+  (robot.kind == RobotOptions::Kind::kCar, static_cast<float>(ControlLimit(robot)),
+   static_cast<float>(1.0 / robot.length), static_cast<float>(robot.speed), time_step, last, batch);
+}
+
+}  // namespace fedgen
+#endif
