@@ -6,7 +6,11 @@
 namespace fedgen {
 namespace {
 
-bool SimdRunsHere() { return (hwy::SupportedTargets() & HWY_AVX2) != 0; }
+// Asked once: in a virtual machine each question to the processor takes microseconds.
+bool SimdRunsHere() {
+  static const bool runs = (hwy::SupportedTargets() & HWY_AVX2) != 0;
+  return runs;
+}
 
 }  // namespace
 

@@ -55,6 +55,12 @@ using hn::Sqrt;
 HWY_INLINE F Select(Mask mask, F yes, F no) { return hn::IfThenElse(mask, yes, no); }
 HWY_INLINE bool Any(Mask mask) { return !hn::AllFalse(FloatTag(), mask); }
 
+/// A number within 13 % of 1 / a, for a in [1e-30, 1e30]: the exponent negated, the mantissa nearly so.
+HWY_INLINE F RoughReciprocal(F a) {
+  const IntTag di;
+  return hn::BitCast(FloatTag(), hn::Set(di, 0x7EF311C7) - hn::BitCast(di, a));
+}
+
 /// 2^n for an integer-valued n in [-126, 127].
 HWY_INLINE F PowerOfTwo(F n) {
   const IntTag di;
@@ -86,6 +92,10 @@ inline Mask And(Mask a, Mask b) { return a && b; }
 inline Mask Or(Mask a, Mask b) { return a || b; }
 inline bool Any(Mask mask) { return mask; }
 
+inline F RoughReciprocal(F a) {
+  return std::bit_cast<float>(0x7EF311C7U - std::bit_cast<std::uint32_t>(a));
+}
+
 inline F PowerOfTwo(F n) {
   return std::bit_cast<float>((static_cast<std::int32_t>(n) + 127) << 23);
 }
@@ -95,6 +105,16 @@ inline F PowerOfTwo(F n) {
 HWY_INLINE F Clamp(F value, F low, F high) { return Min(Max(value, low), high); }
 
 // ---- Functions of one real, ours so that no library version changes a bit (Eq. 2) ----
+
+/// 1 / a for a in [1e-30, 1e30], with a relative error below 3e-7: three Newton steps, which take half
+/// the time of a division and, unlike the processor's own estimate, are the same everywhere.
+HWY_INLINE F Reciprocal(F a) {
+  const F two = Set(2.0f);
+  F r = RoughReciprocal(a);
+  r = r * NegFma(a, r, two);
+  r = r * NegFma(a, r, two);
+  return r * NegFma(a, r, two);
+}
 
 struct SinCosResult {
   F sin, cos;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fedgen/policy/mlp_kernel.h"
 
+#include <algorithm>
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "fedgen/policy/mlp_kernel.cc"
 #include <hwy/foreach_target.h>
@@ -11,9 +13,10 @@ HWY_BEFORE_NAMESPACE();
 namespace fedgen {
 namespace HWY_NAMESPACE {
 
-// Slots pass through the network in tiles of two vectors. Activations are [unit][slot of the tile], so
+// Slots pass through the network in tiles of four vectors. Activations are [unit][slot of the tile], so
 // a weight is one broadcast that serves every slot.
-constexpr int kTile = 2 * kLanes;
+constexpr int kVectors = 4;
+constexpr int kTile = kVectors * kLanes;
 
 #if HWY_TARGET == HWY_AVX2
 
@@ -57,78 +60,92 @@ constexpr int kBeamsAtOnce = 1;
 #endif
 
 /// Eq. 12.
+template <RangeCode kCode>
 HWY_INLINE F EncodeRange(const Mlp& mlp, F range) {
-  switch (mlp.range_code) {
-    case RangeCode::kRaw:
-      return range;
-    case RangeCode::kScaled:
-      return range * Set(1.0f / mlp.max_range);
-    case RangeCode::kInverse:
-      return Set(1.0f) / (range + Set(mlp.range_offset));
-  }
+  if (kCode == RangeCode::kScaled) return range * Set(1.0f / mlp.max_range);
+  if (kCode == RangeCode::kInverse) return Reciprocal(range + Set(mlp.range_offset));
   return range;
 }
 
-// Inputs of the tile that starts at `slot`, to [num_inputs][kTile].
-HWY_INLINE void Encode(const Mlp& mlp, const Batch& batch, int slot, float* inputs) {
+// Inputs of the tile that starts at `slot`, to [num_inputs][kTile]. Beams come in eights, so up to
+// seven rows past the last input are written too.
+template <RangeCode kCode, bool kNormalise>
+HWY_INLINE void Encode(const Mlp& mlp, const MlpWorkspace& workspace, const Batch& batch, int slot,
+                       float* inputs) {
+  const float* scale = workspace.scale.data();
+  const float* shift = workspace.shift.data();
+  const auto put = [&](F raw, int input, int part) HWY_ATTR {
+    if (kNormalise) raw = Fma(raw, Set(scale[input]), Set(shift[input]));
+    Store(raw, inputs + input * kTile + part);
+  };
   for (int part = 0; part < kTile; part += kLanes) {
     const int at = slot + part;
     int input = 0;
-    const auto put = [&](F raw) HWY_ATTR {
-      const auto index = static_cast<std::size_t>(input);
-      const F normalised = Fma(raw, Set(mlp.input_scale[index]), Set(mlp.input_shift[index]));
-      Store(normalised, inputs + input * kTile + part);
-      ++input;
-    };
     if (mlp.state_inputs) {
-      put(Load(batch.x.data() + at));
-      put(Load(batch.y.data() + at));
-      put(Load(batch.sin.data() + at));
-      put(Load(batch.cos.data() + at));
+      put(Load(batch.x.data() + at), input++, part);
+      put(Load(batch.y.data() + at), input++, part);
+      put(Load(batch.sin.data() + at), input++, part);
+      put(Load(batch.cos.data() + at), input++, part);
     }
     if (mlp.goal_inputs) {
-      put(Load(batch.goal_forward.data() + at));
-      put(Load(batch.goal_left.data() + at));
+      put(Load(batch.goal_forward.data() + at), input++, part);
+      put(Load(batch.goal_left.data() + at), input++, part);
     }
     const float* rows = batch.ranges.data() + static_cast<std::ptrdiff_t>(at) * batch.beam_stride;
     for (int beam = 0; beam < mlp.num_beams; beam += kBeamsAtOnce) {
       F columns[kBeamsAtOnce];
       Transpose(rows + beam, batch.beam_stride, columns);
-      const int count = mlp.num_beams - beam < kBeamsAtOnce ? mlp.num_beams - beam : kBeamsAtOnce;
-      for (int column = 0; column < count; ++column) put(EncodeRange(mlp, columns[column]));
+      for (int column = 0; column < kBeamsAtOnce; ++column) {
+        put(EncodeRange<kCode>(mlp, columns[column]), input + beam + column, part);
+      }
     }
   }
 }
 
-// kOutputs units of a layer for one tile: 2 kOutputs accumulators, which is what hides the latency of
-// the multiply-adds and still fits the registers.
-template <int kOutputs, bool kActivate>
+HWY_INLINE void EncodeTile(const Mlp& mlp, const MlpWorkspace& workspace, const Batch& batch,
+                           int slot, float* inputs) {
+  const auto encode = [&]<RangeCode kCode>() HWY_ATTR {
+    if (workspace.normalises) {
+      Encode<kCode, true>(mlp, workspace, batch, slot, inputs);
+    } else {
+      Encode<kCode, false>(mlp, workspace, batch, slot, inputs);
+    }
+  };
+  switch (mlp.range_code) {
+    case RangeCode::kRaw:
+      return encode.template operator()<RangeCode::kRaw>();
+    case RangeCode::kScaled:
+      return encode.template operator()<RangeCode::kScaled>();
+    case RangeCode::kInverse:
+      return encode.template operator()<RangeCode::kInverse>();
+  }
+}
+
+// kOutputs units of a layer for kWidth vectors of slots. The kOutputs * kWidth sums run side by side:
+// enough of them to hide the latency of a multiply-add, few enough to stay in registers.
+template <int kOutputs, int kWidth, bool kActivate>
 HWY_INLINE void Units(Activation activation, int num_inputs, const float* weights,
                       const float* biases, const float* inputs, float* outputs) {
-  F sum0[kOutputs];
-  F sum1[kOutputs];
-  for (int unit = 0; unit < kOutputs; ++unit) sum0[unit] = sum1[unit] = Set(biases[unit]);
+  F sum[kOutputs][kWidth];
+  for (int unit = 0; unit < kOutputs; ++unit) {
+    for (int v = 0; v < kWidth; ++v) sum[unit][v] = Set(biases[unit]);
+  }
   for (int input = 0; input < num_inputs; ++input) {
-    const F x0 = Load(inputs + input * kTile);
-    const F x1 = Load(inputs + input * kTile + kLanes);
+    F x[kWidth];
+    for (int v = 0; v < kWidth; ++v) x[v] = Load(inputs + input * kTile + v * kLanes);
     for (int unit = 0; unit < kOutputs; ++unit) {
       const F weight = Set(weights[unit * num_inputs + input]);
-      sum0[unit] = Fma(weight, x0, sum0[unit]);
-      sum1[unit] = Fma(weight, x1, sum1[unit]);
+      for (int v = 0; v < kWidth; ++v) sum[unit][v] = Fma(weight, x[v], sum[unit][v]);
     }
   }
   for (int unit = 0; unit < kOutputs; ++unit) {
-    if (kActivate) {
-      if (activation == Activation::kRelu) {
-        sum0[unit] = Max(sum0[unit], Set(0.0f));
-        sum1[unit] = Max(sum1[unit], Set(0.0f));
-      } else {
-        sum0[unit] = Tanh(sum0[unit]);
-        sum1[unit] = Tanh(sum1[unit]);
+    for (int v = 0; v < kWidth; ++v) {
+      F value = sum[unit][v];
+      if (kActivate) {
+        value = activation == Activation::kRelu ? Max(value, Set(0.0f)) : Tanh(value);
       }
+      Store(value, outputs + unit * kTile + v * kLanes);
     }
-    Store(sum0[unit], outputs + unit * kTile);
-    Store(sum1[unit], outputs + unit * kTile + kLanes);
   }
 }
 
@@ -138,12 +155,14 @@ HWY_INLINE void Layer(Activation activation, int num_inputs, int num_outputs, co
   const float* biases = weights + static_cast<std::ptrdiff_t>(num_inputs) * num_outputs;
   int unit = 0;
   for (; unit + 5 <= num_outputs; unit += 5) {
-    Units<5, kActivate>(activation, num_inputs, weights + unit * num_inputs, biases + unit, inputs,
-                        outputs + unit * kTile);
+    for (int part = 0; part < kTile; part += 2 * kLanes) {
+      Units<5, 2, kActivate>(activation, num_inputs, weights + unit * num_inputs, biases + unit,
+                             inputs + part, outputs + unit * kTile + part);
+    }
   }
   for (; unit < num_outputs; ++unit) {
-    Units<1, kActivate>(activation, num_inputs, weights + unit * num_inputs, biases + unit, inputs,
-                        outputs + unit * kTile);
+    Units<1, kVectors, kActivate>(activation, num_inputs, weights + unit * num_inputs, biases + unit,
+                                  inputs, outputs + unit * kTile);
   }
 }
 
@@ -158,7 +177,7 @@ void DecideMlpLanes(const Mlp& mlp, int last, MlpWorkspace& workspace, Batch& ba
   for (int slot = 0; slot < last; slot += kTile) {
     float* inputs = workspace.even.data();
     float* outputs = workspace.odd.data();
-    Encode(mlp, batch, slot, inputs);
+    EncodeTile(mlp, workspace, batch, slot, inputs);
     const float* weights = mlp.parameters.data();
     for (int layer = 0; layer < mlp.num_layers(); ++layer) {
       const int num_inputs = mlp.layer_inputs(layer);
@@ -173,8 +192,9 @@ void DecideMlpLanes(const Mlp& mlp, int last, MlpWorkspace& workspace, Batch& ba
       inputs = outputs;
       outputs = swap;
     }
-    Store(Control(mlp, Load(inputs)), batch.control.data() + slot);
-    Store(Control(mlp, Load(inputs + kLanes)), batch.control.data() + slot + kLanes);
+    for (int part = 0; part < kTile; part += kLanes) {
+      Store(Control(mlp, Load(inputs + part)), batch.control.data() + slot + part);
+    }
   }
 }
 
@@ -186,8 +206,16 @@ HWY_AFTER_NAMESPACE();
 namespace fedgen {
 
 MlpWorkspace::MlpWorkspace(const Mlp& mlp)
-    : even(static_cast<std::size_t>(mlp.widest_layer()) * kTile),
-      odd(static_cast<std::size_t>(mlp.widest_layer()) * kTile) {}
+    : even(static_cast<std::size_t>(mlp.widest_layer() + kLaneGroup) * kTile),
+      odd(even.size()),
+      scale(static_cast<std::size_t>(mlp.num_inputs() + kLaneGroup), 1.0F),
+      shift(scale.size(), 0.0F) {
+  const auto is = [](float value) { return [value](float other) { return other == value; }; };
+  normalises = !std::all_of(mlp.input_scale.begin(), mlp.input_scale.end(), is(1.0F)) ||
+               !std::all_of(mlp.input_shift.begin(), mlp.input_shift.end(), is(0.0F));
+  std::copy(mlp.input_scale.begin(), mlp.input_scale.end(), scale.begin());
+  std::copy(mlp.input_shift.begin(), mlp.input_shift.end(), shift.begin());
+}
 
 void DecideMlp(Kernel kernel, const Mlp& mlp, int last, MlpWorkspace& workspace, Batch& batch) {
   FEDGEN_LANES_DISPATCH(kernel, DecideMlpLanes)(mlp, last, workspace, batch);

@@ -12,8 +12,10 @@ namespace fedgen {
 struct MlpWorkspace {
   explicit MlpWorkspace(const Mlp& mlp);
 
-  static constexpr int kTile = 2 * kLaneGroup;  // slots
-  AlignedVector<float> even, odd;               // [widest_layer][kTile]; layers alternate
+  static constexpr int kTile = 4 * kLaneGroup;  // slots
+  AlignedVector<float> even, odd;               // [widest_layer + 8][kTile]; layers alternate
+  AlignedVector<float> scale, shift;            // [num_inputs + 8] of the normalisation, padded
+  bool normalises;                              // it is not the identity
 };
 
 /// Eq. 11 to 13 for slots [0, last): reads what the robots sense, writes control. Each sum runs over

@@ -54,26 +54,29 @@ HWY_INLINE float FieldAt(const Disturbance& push, float x, float y) {
 
 // Step t of an episode takes its noise from word t mod 4 of block t / 4 under the episode's key;
 // eight blocks, 32 steps, are drawn at a time.
-HWY_INLINE float NoiseAt(std::size_t slot, const Disturbance& push, Batch& batch) {
+HWY_INLINE void DrawNoise(std::size_t slot, const Disturbance& push, Batch& batch) {
   constexpr int kBlocks = Batch::kNoiseSteps / 4;
   float* noise = batch.noise.data() + slot * Batch::kNoiseSteps;
-  const int step = batch.step[slot];
-  const int phase = step % Batch::kNoiseSteps;
-  if (phase == 0) {
-    for (int block = 0; block < kBlocks; block += kLanes) {
-      const WordBlock words = PhiloxBlocks(batch.noise_key[slot].bits(),
-                                           static_cast<std::uint64_t>(step / 4 + block));
-      // Stored word by word: noise[w * kBlocks + b] is word w of block b.
-      const auto centred = [](Words w) HWY_ATTR {
-        return Fma(UnitFloats(w), Set(2.0f), Set(-1.0f));
-      };
-      Store(centred(words.w0), noise + 0 * kBlocks + block);
-      Store(centred(words.w1), noise + 1 * kBlocks + block);
-      Store(centred(words.w2), noise + 2 * kBlocks + block);
-      Store(centred(words.w3), noise + 3 * kBlocks + block);
-    }
+  const F half_width = Set(push.half_width);
+  for (int block = 0; block < kBlocks; block += kLanes) {
+    const WordBlock words = PhiloxBlocks(batch.noise_key[slot].bits(),
+                                         static_cast<std::uint64_t>(batch.step[slot] / 4 + block));
+    // Stored word by word: noise[w * kBlocks + b] is word w of block b.
+    const auto centred = [&](Words w) HWY_ATTR {
+      return half_width * Fma(UnitFloats(w), Set(2.0f), Set(-1.0f));
+    };
+    Store(centred(words.w0), noise + 0 * kBlocks + block);
+    Store(centred(words.w1), noise + 1 * kBlocks + block);
+    Store(centred(words.w2), noise + 2 * kBlocks + block);
+    Store(centred(words.w3), noise + 3 * kBlocks + block);
   }
-  return push.half_width * noise[(phase % 4) * kBlocks + phase / 4];
+}
+
+HWY_INLINE float NoiseAt(std::size_t slot, const Disturbance& push, Batch& batch) {
+  constexpr std::uint32_t kBlocks = Batch::kNoiseSteps / 4;
+  const auto phase = static_cast<std::uint32_t>(batch.step[slot]) % Batch::kNoiseSteps;
+  if (phase == 0) DrawNoise(slot, push, batch);
+  return batch.noise[slot * Batch::kNoiseSteps + phase % 4 * kBlocks + phase / 4];
 }
 
 void DisturbLanes(int last, Batch& batch) {
@@ -86,9 +89,13 @@ void DisturbLanes(int last, Batch& batch) {
     } else if (push.kind == Disturbance::Kind::kUniformNoise) {
       d = NoiseAt(slot, push, batch);
     }
-    batch.push_x[slot] = push.gain[0] * d;
-    batch.push_y[slot] = push.gain[1] * d;
-    batch.push_heading[slot] = push.gain[2] * d;
+    batch.push[slot] = d;
+  }
+  for (int slot = 0; slot < last; slot += kLanes) {
+    const F d = Load(batch.push.data() + slot);
+    Store(Load(batch.gain_x.data() + slot) * d, batch.push_x.data() + slot);
+    Store(Load(batch.gain_y.data() + slot) * d, batch.push_y.data() + slot);
+    Store(Load(batch.gain_heading.data() + slot) * d, batch.push_heading.data() + slot);
   }
 }
 

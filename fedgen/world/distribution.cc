@@ -132,7 +132,7 @@ std::optional<FieldError> Validate(const WorldDistribution& d) {
            CheckInterval("random_boxes.y", d.random_boxes.y, false),
            CheckInterval("random_boxes.half_x", d.random_boxes.half_x, true),
            CheckInterval("random_boxes.half_y", d.random_boxes.half_y, true),
-           CheckInterval("random_boxes.heading", d.random_boxes.heading, false),
+           CheckInterval("random_boxes.heading_degrees", d.random_boxes.heading_degrees, false),
            CheckInterval("goal.offset", d.goal.offset, false),
            CheckInterval("goal.x", d.goal.x, false),
            CheckInterval("goal.y", d.goal.y, false),
@@ -197,7 +197,7 @@ void DrawWorld(const WorldDistribution& d, Key key, Kernel kernel, World& world)
   for (const auto& [x, y, radius] : d.discs) world.discs.Add(f(x), f(y), f(radius));
   for (const auto& [x0, y0, x1, y1] : d.walls) world.walls.Add(f(x0), f(y0), f(x1), f(y1));
   for (const auto& [x, y, half_x, half_y, heading] : d.boxes) {
-    world.AddBox({f(x), f(y), f(half_x), f(half_y), f(heading)});
+    world.AddBox({f(x), f(y), f(half_x), f(half_y), Radians(f(heading))});
   }
   const int num_boxes = UniformInt(counts[1], d.random_boxes.count.low, d.random_boxes.count.high);
   for (std::uint64_t draw = 0; draw < static_cast<std::uint64_t>(num_boxes); ++draw) {
@@ -205,7 +205,7 @@ void DrawWorld(const WorldDistribution& d, Key key, Kernel kernel, World& world)
     const RandomBlock more = key.Block(Address(Draw::kBox, 2 * draw + 1));
     world.AddBox({Uniform(d.random_boxes.x, block[0]), Uniform(d.random_boxes.y, block[1]),
                   Uniform(d.random_boxes.half_x, block[2]), Uniform(d.random_boxes.half_y, block[3]),
-                  Uniform(d.random_boxes.heading, more[0])});
+                  Radians(Uniform(d.random_boxes.heading_degrees, more[0]))});
   }
 
   world.goal = DrawGoal(d.goal, key);

@@ -40,7 +40,7 @@ struct BoxDistribution {
   CountInterval count;                       // 0 <= low <= high <= 1000
   Interval x, y;                             // m
   Interval half_x{0.2, 0.5}, half_y{0.2, 0.5};  // m, > 0
-  Interval heading{0, 0};                    // rad
+  Interval heading_degrees{0, 0};            // of the first axis
 };
 
 struct GoalDistribution {
@@ -71,7 +71,7 @@ struct DisturbanceOptions {
 
 struct WorldDistribution {
   std::vector<std::array<double, 4>> walls;  // x0, y0, x1, y1 in m, in every world
-  std::vector<std::array<double, 5>> boxes;  // x, y, half_x, half_y in m, heading in rad
+  std::vector<std::array<double, 5>> boxes;  // x, y, half_x, half_y in m, heading in degrees
   std::vector<std::array<double, 3>> discs;  // x, y, radius in m
   DiscDistribution random_discs;
   BoxDistribution random_boxes;

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+# `make demo` and `make test` are all a newcomer needs. This file only installs packages and calls
+# CMake presets and scripts; how things are built is in CMakeLists.txt.
+
+JOBS ?= 2
+FUZZ_SECONDS ?= 60
+CMAKE_BUILD = cmake --build --preset
+
+.PHONY: demo test build verify dev asan tsan lint format fuzz bench clean
+
+demo: build
+	@tools/demo
+
+build:
+	@tools/bootstrap build test bench
+	@cmake --preset release
+	@$(CMAKE_BUILD) release -j $(JOBS)
+
+test: build
+	@python3 tools/check_layers.py
+	@ctest --preset release -j $(JOBS)
+
+# What is slower: style, Debug, sanitizers, a minute of fuzzing per target.
+verify: lint dev asan tsan fuzz
+
+lint:
+	@tools/bootstrap build test bench verify
+	@tools/lint
+
+dev asan tsan:
+	@tools/bootstrap build test
+	@cmake --preset $@
+	@$(CMAKE_BUILD) $@ -j $(JOBS)
+	@ctest --preset $@ -j $(JOBS)
+
+fuzz:
+	@tools/bootstrap build verify
+	@tools/fuzz $(FUZZ_SECONDS)
+
+format:
+	@tools/bootstrap verify
+	@git ls-files '*.h' '*.cc' | xargs clang-format-19 -i
+
+bench: build
+	@bench/run
+
+clean:
+	@rm -rf build out

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fedgen/base/file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <optional>
+#include <vector>
+
+namespace fedgen {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// A directory of its own for each test, removed at the end.
+class FileTest : public ::testing::Test {
+ protected:
+  FileTest() {
+    std::string pattern = ::testing::TempDir() + "fedgen_file_test_XXXXXX";
+    directory_ = ::mkdtemp(pattern.data());
+  }
+  ~FileTest() override { std::filesystem::remove_all(directory_); }
+
+  std::string Path(const std::string& name) const { return directory_ + "/" + name; }
+
+  std::vector<std::string> Names() const {
+    std::vector<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(directory_)) {
+      names.push_back(entry.path().filename().string());
+    }
+    return names;
+  }
+
+  static std::string Contents(const std::string& path) {
+    Result<std::string> bytes = ReadFile(path, 1 << 20);
+    return bytes ? *bytes : bytes.error().message;
+  }
+
+  std::string directory_;
+};
+
+using ReadFileTest = FileTest;
+using AtomicFileTest = FileTest;
+
+TEST_F(ReadFileTest, GivesBackEveryByte) {
+  std::string bytes;
+  for (int n = 0; n < 200000; ++n) bytes.push_back(static_cast<char>(n * 31 >> 3));
+  ASSERT_TRUE(WriteFileAtomically(Path("bytes"), bytes, IfExists::kRefuse));
+  EXPECT_EQ(Contents(Path("bytes")), bytes);
+}
+
+TEST_F(ReadFileTest, AllowsExactlyMaxBytes) {
+  ASSERT_TRUE(WriteFileAtomically(Path("ten"), "0123456789", IfExists::kRefuse));
+  EXPECT_TRUE(ReadFile(Path("ten"), 10));
+  const Result<std::string> larger = ReadFile(Path("ten"), 9);
+  ASSERT_FALSE(larger);
+  EXPECT_EQ(larger.error().code, ErrorCode::kData);
+  EXPECT_EQ(larger.error().message, Path("ten") + ": larger than the 9 bytes allowed");
+}
+
+TEST_F(ReadFileTest, NamesAMissingFile) {
+  const Result<std::string> missing = ReadFile(Path("missing"), 10);
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().code, ErrorCode::kIo);
+  EXPECT_EQ(missing.error().message, Path("missing") + ": cannot open: No such file or directory");
+}
+
+TEST_F(ReadFileTest, RefusesADirectory) {
+  const Result<std::string> refused = ReadFile(directory_, 10);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kIo);
+  EXPECT_EQ(refused.error().message, directory_ + ": is a directory, not a file");
+}
+
+TEST_F(AtomicFileTest, HasItsNameOnlyAfterCommit) {
+  Result<AtomicFile> file = AtomicFile::Create(Path("out"), IfExists::kRefuse);
+  ASSERT_TRUE(file);
+  ASSERT_TRUE(file->Write("first, "));
+  ASSERT_TRUE(file->Write("second"));
+  EXPECT_FALSE(std::filesystem::exists(Path("out")));
+  EXPECT_EQ(Contents(file->temporary_path()), "first, second");
+  ASSERT_TRUE(file->Commit());
+  EXPECT_EQ(Contents(Path("out")), "first, second");
+  EXPECT_THAT(Names(), ElementsAre("out"));
+}
+
+TEST_F(AtomicFileTest, LeavesNothingBehindWithoutCommit) {
+  {
+    Result<AtomicFile> file = AtomicFile::Create(Path("out"), IfExists::kRefuse);
+    ASSERT_TRUE(file);
+    ASSERT_TRUE(file->Write("half a file"));
+    EXPECT_EQ(Names().size(), 1U);
+  }
+  EXPECT_THAT(Names(), IsEmpty());
+}
+
+TEST_F(AtomicFileTest, LeavesTheOldFileWithoutCommit) {
+  ASSERT_TRUE(WriteFileAtomically(Path("out"), "old", IfExists::kRefuse));
+  {
+    Result<AtomicFile> file = AtomicFile::Create(Path("out"), IfExists::kReplace);
+    ASSERT_TRUE(file);
+    ASSERT_TRUE(file->Write("new"));
+  }
+  EXPECT_EQ(Contents(Path("out")), "old");
+  EXPECT_THAT(Names(), ElementsAre("out"));
+}
+
+TEST_F(AtomicFileTest, RefusesAnExistingFileAtCreate) {
+  ASSERT_TRUE(WriteFileAtomically(Path("out"), "old", IfExists::kRefuse));
+  const Result<void> refused = WriteFileAtomically(Path("out"), "new", IfExists::kRefuse);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kExists);
+  EXPECT_THAT(refused.error().message, HasSubstr(Path("out") + ": already exists"));
+  EXPECT_EQ(Contents(Path("out")), "old");
+  EXPECT_THAT(Names(), ElementsAre("out"));
+}
+
+TEST_F(AtomicFileTest, ReplacesAnExistingFileWhenTold) {
+  ASSERT_TRUE(WriteFileAtomically(Path("out"), "old and longer", IfExists::kReplace));
+  ASSERT_TRUE(WriteFileAtomically(Path("out"), "new", IfExists::kReplace));
+  EXPECT_EQ(Contents(Path("out")), "new");
+  EXPECT_THAT(Names(), ElementsAre("out"));
+}
+
+// Two programs write the same new file: the second to commit loses, and the first one's bytes stay.
+TEST_F(AtomicFileTest, RefusesAFileThatAppearedBeforeCommit) {
+  {
+    Result<AtomicFile> late = AtomicFile::Create(Path("out"), IfExists::kRefuse);
+    ASSERT_TRUE(late);
+    ASSERT_TRUE(late->Write("late"));
+    ASSERT_TRUE(WriteFileAtomically(Path("out"), "early", IfExists::kRefuse));
+    const Result<void> refused = late->Commit();
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::kExists);
+  }
+  EXPECT_EQ(Contents(Path("out")), "early");
+  EXPECT_THAT(Names(), ElementsAre("out"));
+}
+
+TEST_F(AtomicFileTest, DoesNotReplaceADirectoryThatAppearedBeforeCommit) {
+  {
+    Result<AtomicFile> file = AtomicFile::Create(Path("out"), IfExists::kReplace);
+    ASSERT_TRUE(file);
+    std::filesystem::create_directory(Path("out"));
+    const Result<void> refused = file->Commit();
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::kIo);
+  }
+  EXPECT_THAT(Names(), ElementsAre("out"));
+}
+
+TEST_F(AtomicFileTest, RefusesADirectoryAsItsPath) {
+  for (const IfExists if_exists : {IfExists::kRefuse, IfExists::kReplace}) {
+    const Result<AtomicFile> refused = AtomicFile::Create(directory_, if_exists);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::kIo);
+    EXPECT_EQ(refused.error().message, directory_ + ": is a directory, not a file");
+  }
+}
+
+TEST_F(AtomicFileTest, RefusesAnEmptyPath) {
+  const Result<AtomicFile> refused = AtomicFile::Create("", IfExists::kRefuse);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kUsage);
+}
+
+// A directory that is missing, one that is a file, and one nobody may write to, not even root.
+TEST_F(AtomicFileTest, SaysWhichFileItCannotCreate) {
+  ASSERT_TRUE(WriteFileAtomically(Path("file"), "", IfExists::kRefuse));
+  for (const std::string& path :
+       {Path("missing/out"), Path("file/out"), std::string("/proc/fedgen_out")}) {
+    const Result<AtomicFile> refused = AtomicFile::Create(path, IfExists::kRefuse);
+    ASSERT_FALSE(refused) << path;
+    EXPECT_EQ(refused.error().code, ErrorCode::kIo);
+    EXPECT_THAT(refused.error().message, HasSubstr(path + ": cannot create: "));
+  }
+}
+
+TEST_F(AtomicFileTest, ObeysTheUmask) {
+  const mode_t before = ::umask(027);
+  const Result<void> written = WriteFileAtomically(Path("out"), "", IfExists::kRefuse);
+  ::umask(before);
+  ASSERT_TRUE(written);
+  struct stat status {};
+  ASSERT_EQ(::stat(Path("out").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0640U);
+}
+
+TEST_F(AtomicFileTest, RefusesALinkThatLeadsNowhere) {
+  std::filesystem::create_symlink(Path("nowhere"), Path("out"));
+  const Result<AtomicFile> refused = AtomicFile::Create(Path("out"), IfExists::kRefuse);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kExists);
+  EXPECT_FALSE(std::filesystem::exists(Path("nowhere")));
+}
+
+TEST_F(AtomicFileTest, BelongsToWhomItIsMovedTo) {
+  std::optional<AtomicFile> moved;
+  {
+    Result<AtomicFile> file = AtomicFile::Create(Path("out"), IfExists::kRefuse);
+    ASSERT_TRUE(file);
+    moved.emplace(std::move(*file));
+  }
+  ASSERT_TRUE(moved->Write("moved"));
+  ASSERT_TRUE(moved->Commit());
+  moved.reset();
+  EXPECT_EQ(Contents(Path("out")), "moved");
+  EXPECT_THAT(Names(), ElementsAre("out"));
+}
+
+}  // namespace
+}  // namespace fedgen

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fedgen/base/parallel.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "fedgen/base/random.h"
+
+namespace fedgen {
+namespace {
+
+// Work that takes a different while for each task, so that tasks overtake each other.
+std::uint64_t Churn(std::int64_t task) {
+  const auto address = static_cast<std::uint64_t>(task);
+  const std::uint32_t rounds = Key(1).Block(address)[0] % 200;
+  std::uint64_t sum = 0;
+  for (std::uint32_t round = 0; round < rounds; ++round) sum += Key(sum).Block(address)[1];
+  return sum;
+}
+
+struct Split {
+  int num_threads;
+  int window;
+};
+
+class OrderedParallelForTest : public ::testing::TestWithParam<Split> {};
+
+TEST_P(OrderedParallelForTest, WorksEachTaskOnceAndFinishesInOrder) {
+  const auto [num_threads, window] = GetParam();
+  for (const std::int64_t num_tasks : {0, 1, 2, 7, 500}) {
+    std::vector<std::atomic<int>> worked(static_cast<std::size_t>(num_tasks));
+    std::vector<std::int64_t> finished;  // no lock: finish is never called twice at once
+    OrderedParallelFor(
+        num_tasks, num_threads, window,
+        [&](std::int64_t task, int /*worker*/) {
+          Churn(task);
+          ++worked[static_cast<std::size_t>(task)];
+        },
+        [&](std::int64_t task) {
+          EXPECT_EQ(worked[static_cast<std::size_t>(task)], 1) << "finished before it was worked";
+          finished.push_back(task);
+        });
+    ASSERT_EQ(finished.size(), static_cast<std::size_t>(num_tasks));
+    for (std::size_t at = 0; at < finished.size(); ++at) {
+      ASSERT_EQ(finished[at], static_cast<std::int64_t>(at));
+    }
+    for (const auto& count : worked) ASSERT_EQ(count, 1);
+  }
+}
+
+// A task may start only if its slot was freed, that is if task - window is finished.
+TEST_P(OrderedParallelForTest, NeverRunsAheadOfTheWindow) {
+  const auto [num_threads, window] = GetParam();
+  std::atomic<std::int64_t> finished{0};
+  std::vector<std::atomic<bool>> taken(static_cast<std::size_t>(window));
+  std::atomic<int> violations{0};
+  OrderedParallelFor(
+      1000, num_threads, window,
+      [&](std::int64_t task, int /*worker*/) {
+        if (task >= finished + window) ++violations;
+        if (taken[static_cast<std::size_t>(task % window)].exchange(true)) ++violations;
+        Churn(task);
+      },
+      [&](std::int64_t task) {
+        taken[static_cast<std::size_t>(task % window)] = false;
+        finished = task + 1;
+      });
+  EXPECT_EQ(violations, 0);
+}
+
+TEST_P(OrderedParallelForTest, GivesAWorkerIndexToOneThreadAtATime) {
+  const auto [num_threads, window] = GetParam();
+  std::vector<std::atomic<bool>> busy(static_cast<std::size_t>(num_threads));
+  std::atomic<int> violations{0};
+  OrderedParallelFor(
+      500, num_threads, window,
+      [&](std::int64_t task, int worker) {
+        if (worker < 0 || worker >= static_cast<int>(busy.size())) {
+          ++violations;
+          return;
+        }
+        if (busy[static_cast<std::size_t>(worker)].exchange(true)) ++violations;
+        Churn(task);
+        busy[static_cast<std::size_t>(worker)] = false;
+      },
+      [](std::int64_t) {});
+  EXPECT_EQ(violations, 0);
+}
+
+TEST_P(OrderedParallelForTest, ReducesToTheSameBitsAsOneThread) {
+  const auto sum = [](int num_threads, int window) {
+    std::vector<double> slots(static_cast<std::size_t>(window));
+    double total = 0;
+    OrderedParallelFor(
+        2000, num_threads, window,
+        [&](std::int64_t task, int /*worker*/) {
+          slots[static_cast<std::size_t>(task % window)] = 1.0 / static_cast<double>(Churn(task) + 3);
+        },
+        [&](std::int64_t task) { total += slots[static_cast<std::size_t>(task % window)]; });
+    return total;
+  };
+  EXPECT_EQ(sum(GetParam().num_threads, GetParam().window), sum(1, 1));
+}
+
+INSTANTIATE_TEST_SUITE_P(Splits, OrderedParallelForTest,
+                         ::testing::Values(Split{1, 1}, Split{1, 4}, Split{2, 2}, Split{2, 4},
+                                           Split{3, 3}, Split{4, 9}, Split{8, 8}, Split{8, 16}),
+                         [](const auto& instance) {
+                           return std::to_string(instance.param.num_threads) + "Threads" +
+                                  std::to_string(instance.param.window) + "Slots";
+                         });
+
+// Task 0 ends only after every other task the window lets in has been worked: those must be able to
+// run while task 0 holds the finish line, and none of them may finish first.
+TEST(OrderedParallelFor, FillsTheWindowBehindASlowTask) {
+  constexpr int kWindow = 6;
+  std::atomic<int> others{0};
+  std::vector<std::int64_t> finished;
+  OrderedParallelFor(
+      20, 3, kWindow,
+      [&](std::int64_t task, int /*worker*/) {
+        if (task == 0) {
+          for (int seen = others; seen < kWindow - 1; seen = others) others.wait(seen);
+        } else {
+          ++others;
+          others.notify_all();
+        }
+      },
+      [&](std::int64_t task) {
+        if (task == 0) {
+          EXPECT_EQ(others, kWindow - 1);
+        }
+        finished.push_back(task);
+      });
+  ASSERT_EQ(finished.size(), 20U);
+  EXPECT_EQ(finished.front(), 0);
+}
+
+TEST(OrderedParallelForDeathTest, NeedsASlotForEachThread) {
+  EXPECT_DEATH(OrderedParallelFor(1, 2, 1, [](std::int64_t, int) {}, [](std::int64_t) {}),
+               "threads 2, window 1");
+}
+
+class DefaultNumThreadsTest : public ::testing::Test {
+ protected:
+  ~DefaultNumThreadsTest() override { ::unsetenv("FEDGEN_NUM_THREADS"); }
+};
+
+TEST_F(DefaultNumThreadsTest, IsWhatTheEnvironmentSays) {
+  ::setenv("FEDGEN_NUM_THREADS", "7", 1);
+  EXPECT_EQ(DefaultNumThreads(), 7);
+}
+
+TEST_F(DefaultNumThreadsTest, IgnoresAnEnvironmentThatMakesNoSense) {
+  ::unsetenv("FEDGEN_NUM_THREADS");
+  const int cores = DefaultNumThreads();
+  EXPECT_GE(cores, 1);
+  for (const char* text : {"", "0", "-2", "two", "3x", " 3", "99999999999999999999"}) {
+    ::setenv("FEDGEN_NUM_THREADS", text, 1);
+    EXPECT_EQ(DefaultNumThreads(), cores) << '"' << text << '"';
+  }
+}
+
+}  // namespace
+}  // namespace fedgen

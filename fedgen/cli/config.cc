@@ -1,0 +1,489 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fedgen/cli/config.h"
+
+#include <toml++/toml.h>
+
+#include <array>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <optional>
+#include <sstream>
+#include <utility>
+#include <vector>
+
+#include "fedgen/base/file.h"
+#include "fedgen/base/nearest_name.h"
+
+namespace fedgen {
+namespace {
+
+constexpr std::size_t kMaxConfigBytes = 1 << 20;
+
+// A value as a person wrote it, short enough for one line.
+std::string Shown(const toml::node& node) {
+  std::ostringstream stream;
+  if (const auto* table = node.as_table()) {
+    stream << (table->empty() ? "{}" : "{...}");
+  } else {
+    node.visit([&](const auto& typed) { stream << typed; });
+  }
+  std::string text = stream.str();
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < 0x20) c = ' ';
+  }
+  constexpr std::size_t kLongest = 60;
+  if (text.size() > kLongest) text = text.substr(0, kLongest) + "...";
+  return text;
+}
+
+// What a pass over the file has found so far: the first problem, and where each key stood.
+class Reading {
+ public:
+  explicit Reading(std::string name) : name_(std::move(name)) {}
+
+  void Saw(const std::string& key, const toml::node& node) {
+    lines_[key] = static_cast<int>(node.source().begin.line);
+    values_from_override_[key] = node.source().path && *node.source().path == kOverride;
+  }
+  void Fail(const std::string& key, const std::string& problem) {
+    if (!error_) error_ = Error{ErrorCode::kConfig, Where(key) + key + problem};
+  }
+  const std::optional<Error>& error() const { return error_; }
+
+  static constexpr const char* kOverride = "--set";
+
+ private:
+  // "file:12: " for the key or for the nearest key above it; "--set: " if it came from there.
+  std::string Where(std::string key) const {
+    while (true) {
+      if (const auto found = lines_.find(key); found != lines_.end()) {
+        if (values_from_override_.at(key)) return "--set: ";
+        return found->second > 0 ? fmt::format("{}:{}: ", name_, found->second) : name_ + ": ";
+      }
+      const std::size_t cut = key.find_last_of(".[");
+      if (cut == std::string::npos) return name_ + ": ";
+      key.resize(cut);
+    }
+  }
+
+  std::string name_;
+  std::map<std::string, int> lines_;
+  std::map<std::string, bool> values_from_override_;
+  std::optional<Error> error_;
+};
+
+// One table of the file. Each method reads one key into its field if the key is there; Finish()
+// complains about keys that no method asked for.
+class Section {
+ public:
+  Section(const toml::table* table, std::string path, Reading& reading)
+      : table_(table), path_(std::move(path)), reading_(reading) {}
+
+  void Number(const std::string& key, double& field) {
+    if (const toml::node* node = Find(key)) {
+      if (const auto value = AsNumber(*node)) {
+        field = *value;
+      } else {
+        Wrong(key, *node, "must be a number");
+      }
+    }
+  }
+
+  void Integer(const std::string& key, int& field) {
+    if (const toml::node* node = Find(key)) {
+      if (const auto value = AsInteger(*node)) {
+        field = *value;
+      } else {
+        Wrong(key, *node, "must be an integer");
+      }
+    }
+  }
+
+  void Flag(const std::string& key, bool& field) {
+    if (const toml::node* node = Find(key)) {
+      if (const auto* value = node->as_boolean()) {
+        field = value->get();
+      } else {
+        Wrong(key, *node, "must be true or false");
+      }
+    }
+  }
+
+  template <typename Enum>
+  void Choice(const std::string& key, Enum& field,
+              const std::vector<std::pair<std::string, Enum>>& choices) {
+    const toml::node* node = Find(key);
+    if (node == nullptr) return;
+    std::vector<std::string> names;
+    for (const auto& [name, value] : choices) {
+      names.push_back(name);
+      if (const auto* text = node->as_string(); text != nullptr && text->get() == name) {
+        field = value;
+        return;
+      }
+    }
+    Wrong(key, *node, fmt::format("must be one of {}", fmt::join(names, ", ")));
+  }
+
+  /// A number, or [low, high].
+  void Range(const std::string& key, Interval& field) {
+    const toml::node* node = Find(key);
+    if (node == nullptr) return;
+    if (const auto value = AsNumber(*node)) {
+      field = {*value, *value};
+    } else if (const auto pair = AsNumbers<2>(*node)) {
+      field = {(*pair)[0], (*pair)[1]};
+    } else {
+      Wrong(key, *node, "must be a number or [low, high]");
+    }
+  }
+
+  /// An integer, or [low, high].
+  void Range(const std::string& key, CountInterval& field) {
+    const toml::node* node = Find(key);
+    if (node == nullptr) return;
+    if (const auto value = AsInteger(*node)) {
+      field = {*value, *value};
+      return;
+    }
+    const toml::array* array = node->as_array();
+    if (array != nullptr && array->size() == 2) {
+      const auto low = AsInteger(*array->get(0));
+      const auto high = AsInteger(*array->get(1));
+      if (low && high) {
+        field = {*low, *high};
+        return;
+      }
+    }
+    Wrong(key, *node, "must be an integer or [low, high]");
+  }
+
+  template <std::size_t N>
+  void Numbers(const std::string& key, std::array<double, N>& field) {
+    if (const toml::node* node = Find(key)) {
+      if (const auto values = AsNumbers<N>(*node)) {
+        field = *values;
+      } else {
+        Wrong(key, *node, fmt::format("must be {} numbers", N));
+      }
+    }
+  }
+
+  /// A list of rows of N numbers each.
+  template <std::size_t N>
+  void Rows(const std::string& key, std::vector<std::array<double, N>>& field, const char* columns) {
+    const toml::node* node = Find(key);
+    if (node == nullptr) return;
+    const toml::array* rows = node->as_array();
+    if (rows == nullptr) {
+      Wrong(key, *node, fmt::format("must be a list of [{}]", columns));
+      return;
+    }
+    if (rows->size() > 1000) {
+      Wrong(key, *node, "must have at most 1000 rows");
+      return;
+    }
+    field.clear();
+    for (std::size_t row = 0; row < rows->size(); ++row) {
+      const toml::node& element = *rows->get(row);
+      const std::string name = fmt::format("{}[{}]", key, row);
+      reading_.Saw(Full(name), element);
+      const auto values = AsNumbers<N>(element);
+      if (!values) {
+        Wrong(name, element, fmt::format("must be [{}]", columns));
+        return;
+      }
+      field.push_back(*values);
+    }
+  }
+
+  void Sizes(const std::string& key, std::vector<int>& field) {
+    const toml::node* node = Find(key);
+    if (node == nullptr) return;
+    const toml::array* array = node->as_array();
+    std::vector<int> sizes;
+    for (std::size_t index = 0; array != nullptr && index < array->size(); ++index) {
+      if (const auto size = AsInteger(*array->get(index))) sizes.push_back(*size);
+    }
+    if (array == nullptr || sizes.size() != array->size()) {
+      Wrong(key, *node, "must be a list of integers");
+      return;
+    }
+    field = sizes;
+  }
+
+  Section Table(const std::string& key) {
+    const toml::node* node = Find(key);
+    const toml::table* table = node == nullptr ? nullptr : node->as_table();
+    if (node != nullptr && table == nullptr) Wrong(key, *node, "must be a table");
+    return {table, Full(key), reading_};
+  }
+
+  bool Has(const std::string& key) const { return table_ != nullptr && table_->contains(key); }
+
+  /// Reports a broken rule found by a Validate() of the room this section configures.
+  template <typename Problem>
+  void Check(const std::optional<Problem>& problem) {
+    if (problem) reading_.Fail(Full(problem->field), " = " + problem->problem);
+  }
+  void Fail(const std::string& key, const std::string& problem) {
+    reading_.Fail(Full(key), " = " + problem);
+  }
+
+  /// Call after every key has been asked for.
+  void Finish() {
+    if (table_ == nullptr) return;
+    for (const auto& [key, node] : *table_) {
+      const std::string name(key.str());
+      if (std::find(asked_.begin(), asked_.end(), name) != asked_.end()) continue;
+      reading_.Saw(Full(name), node);
+      reading_.Fail(Full(name.substr(0, 60)),
+                    fmt::format(": unknown key, did you mean {}?", Full(NearestName(name, asked_))));
+    }
+  }
+
+ private:
+  std::string Full(const std::string& key) const { return path_.empty() ? key : path_ + "." + key; }
+
+  const toml::node* Find(const std::string& key) {
+    asked_.push_back(key);
+    const toml::node* node = table_ == nullptr ? nullptr : table_->get(key);
+    if (node != nullptr) reading_.Saw(Full(key), *node);
+    return node;
+  }
+
+  void Wrong(const std::string& key, const toml::node& node, const std::string& rule) {
+    reading_.Fail(Full(key), fmt::format(" = {}: {}", Shown(node), rule));
+  }
+
+  static std::optional<double> AsNumber(const toml::node& node) {
+    if (const auto* value = node.as_floating_point()) return value->get();
+    if (const auto* value = node.as_integer()) return static_cast<double>(value->get());
+    return std::nullopt;
+  }
+
+  static std::optional<int> AsInteger(const toml::node& node) {
+    const auto* value = node.as_integer();
+    if (value == nullptr || value->get() < std::numeric_limits<int>::min() ||
+        value->get() > std::numeric_limits<int>::max()) {
+      return std::nullopt;
+    }
+    return static_cast<int>(value->get());
+  }
+
+  template <std::size_t N>
+  static std::optional<std::array<double, N>> AsNumbers(const toml::node& node) {
+    const toml::array* array = node.as_array();
+    if (array == nullptr || array->size() != N) return std::nullopt;
+    std::array<double, N> values{};
+    for (std::size_t index = 0; index < N; ++index) {
+      const auto value = AsNumber(*array->get(index));
+      if (!value) return std::nullopt;
+      values[index] = *value;
+    }
+    return values;
+  }
+
+  const toml::table* table_;
+  std::string path_;
+  Reading& reading_;
+  std::vector<std::string> asked_;
+};
+
+void ReadWorld(Section world, WorldDistribution& d) {
+  world.Rows<4>("walls", d.walls, "x0, y0, x1, y1");
+  world.Rows<5>("boxes", d.boxes, "x, y, half_x, half_y, heading_degrees");
+  world.Rows<3>("discs", d.discs, "x, y, radius");
+
+  Section discs = world.Table("random_discs");
+  discs.Range("count", d.random_discs.count);
+  discs.Range("x", d.random_discs.x);
+  discs.Range("y", d.random_discs.y);
+  discs.Range("radius", d.random_discs.radius);
+  discs.Finish();
+
+  Section boxes = world.Table("random_boxes");
+  boxes.Range("count", d.random_boxes.count);
+  boxes.Range("x", d.random_boxes.x);
+  boxes.Range("y", d.random_boxes.y);
+  boxes.Range("half_x", d.random_boxes.half_x);
+  boxes.Range("half_y", d.random_boxes.half_y);
+  boxes.Range("heading_degrees", d.random_boxes.heading_degrees);
+  boxes.Finish();
+
+  Section goal = world.Table("goal");
+  goal.Choice<Goal::Kind>(
+      "kind", d.goal.kind,
+      {{"half-plane", Goal::Kind::kHalfPlane}, {"disc", Goal::Kind::kDisc}});
+  goal.Numbers("normal", d.goal.normal);
+  goal.Range("offset", d.goal.offset);
+  goal.Range("x", d.goal.x);
+  goal.Range("y", d.goal.y);
+  goal.Range("radius", d.goal.radius);
+  goal.Number("depth", d.goal.depth);
+  goal.Finish();
+
+  Section start = world.Table("start");
+  start.Range("x", d.start.x);
+  start.Range("y", d.start.y);
+  start.Range("heading_degrees", d.start.heading_degrees);
+  start.Integer("per_world", d.start.per_world);
+  start.Number("clearance", d.start.clearance);
+  start.Finish();
+
+  Section push = world.Table("disturbance");
+  push.Choice<Disturbance::Kind>("kind", d.disturbance.kind,
+                                 {{"none", Disturbance::Kind::kNone},
+                                  {"von-karman", Disturbance::Kind::kVonKarman},
+                                  {"uniform-noise", Disturbance::Kind::kUniformNoise}});
+  push.Numbers("gain", d.disturbance.gain);
+  push.Number("intensity", d.disturbance.intensity);
+  push.Number("length_scale", d.disturbance.length_scale);
+  push.Number("shortest_wavelength", d.disturbance.shortest_wavelength);
+  push.Integer("modes", d.disturbance.modes);
+  push.Number("half_width", d.disturbance.half_width);
+  push.Finish();
+
+  world.Finish();
+  world.Check(Validate(d));
+}
+
+void ReadRobot(Section robot, RobotOptions& o) {
+  robot.Choice<RobotOptions::Kind>(
+      "kind", o.kind,
+      {{"car", RobotOptions::Kind::kCar}, {"differential", RobotOptions::Kind::kDifferential}});
+  robot.Number("speed", o.speed);
+  robot.Number("radius", o.radius);
+  robot.Number("length", o.length);
+  robot.Number("steering_limit_degrees", o.steering_limit_degrees);
+  robot.Number("turn_rate_limit", o.turn_rate_limit);
+  robot.Finish();
+  robot.Check(Validate(o));
+}
+
+void ReadLidar(Section lidar, LidarOptions& o) {
+  // A named fan sets the angles; they may not be given twice.
+  lidar.Choice<LidarOptions>("fan", o, {{"symmetric", kSymmetricFan}, {"one-sided", kOneSidedFan}});
+  if (lidar.Has("fan")) {
+    for (const char* key : {"from_degrees", "to_degrees"}) {
+      double given = 0;
+      lidar.Number(key, given);
+      if (lidar.Has(key)) lidar.Fail(key, fmt::format("{}: lidar.fan sets it already", given));
+    }
+  }
+  lidar.Integer("beams", o.beams);
+  lidar.Number("range", o.range);
+  lidar.Number("from_degrees", o.from_degrees);
+  lidar.Number("to_degrees", o.to_degrees);
+  lidar.Finish();
+  lidar.Check(Validate(o));
+}
+
+void ReadEpisode(Section episode, EpisodeOptions& o) {
+  episode.Number("time_step", o.time_step);
+  episode.Integer("horizon", o.horizon);
+  episode.Number("cost_rate", o.cost_rate);
+  episode.Choice<EpisodeOptions::Clock>("clock", o.clock,
+                                        {{"elapsed", EpisodeOptions::Clock::kElapsed},
+                                         {"step-index", EpisodeOptions::Clock::kStepIndex}});
+  episode.Finish();
+  episode.Check(Validate(o));
+}
+
+void ReadPolicy(Section policy, MlpOptions& o, double& initial_half_width) {
+  policy.Sizes("hidden", o.hidden);
+  policy.Choice<Activation>("activation", o.activation,
+                            {{"relu", Activation::kRelu}, {"tanh", Activation::kTanh}});
+  policy.Flag("state_inputs", o.state_inputs);
+  policy.Flag("goal_inputs", o.goal_inputs);
+  policy.Choice<RangeCode>("range_code", o.range_code,
+                           {{"raw", RangeCode::kRaw},
+                            {"scaled", RangeCode::kScaled},
+                            {"inverse", RangeCode::kInverse}});
+  policy.Number("range_offset", o.range_offset);
+  policy.Choice<OutputMap>("output_map", o.output_map,
+                           {{"clamp", OutputMap::kClamp}, {"tanh", OutputMap::kTanh}});
+  policy.Number("initial_half_width", initial_half_width);
+  policy.Finish();
+  policy.Check(Validate(o));
+  if (!(initial_half_width >= 0 && initial_half_width <= 10)) {
+    policy.Fail("initial_half_width", fmt::format("{}: must be in [0, 10]", initial_half_width));
+  }
+}
+
+Result<toml::table> ParseToml(std::string_view text, const std::string& name) {
+  try {
+    return toml::parse(text, std::string_view(name));
+  } catch (const toml::parse_error& error) {
+    std::string problem(error.description());
+    for (char& c : problem) {
+      if (static_cast<unsigned char>(c) < 0x20) c = ' ';
+    }
+    return Error{ErrorCode::kConfig,
+                 fmt::format("{}:{}: {}", name, error.source().begin.line, problem)};
+  }
+}
+
+// Lays `over` on `base`: tables merge, everything else is replaced.
+void Merge(const toml::table& over, toml::table& base) {
+  for (const auto& [key, node] : over) {
+    const toml::table* inner = node.as_table();
+    toml::table* base_inner = base[key].as_table();
+    if (inner != nullptr && base_inner != nullptr) {
+      Merge(*inner, *base_inner);
+    } else {
+      node.visit([&, k = key.str()](const auto& typed) { base.insert_or_assign(k, typed); });
+    }
+  }
+}
+
+Result<void> Apply(const std::string& override_text, toml::table& table) {
+  const std::size_t equals = override_text.find('=');
+  if (equals == std::string::npos || equals == 0) {
+    return Error{ErrorCode::kUsage, fmt::format("--set = {}: must be key=value", override_text)};
+  }
+  const std::string key = override_text.substr(0, equals);
+  const std::string value = override_text.substr(equals + 1);
+  Result<toml::table> parsed = ParseToml(override_text, Reading::kOverride);
+  if (!parsed) {
+    // kind=car without quotes: read the value as a string.
+    parsed = ParseToml(fmt::format("{} = '{}'", key, value), Reading::kOverride);
+  }
+  if (!parsed) {
+    return Error{ErrorCode::kUsage,
+                 fmt::format("--set = {}: cannot be read as TOML", override_text)};
+  }
+  Merge(*parsed, table);
+  return {};
+}
+
+}  // namespace
+
+Result<Config> ParseConfig(std::string_view text, const std::string& name,
+                           std::span<const std::string> overrides) {
+  Result<toml::table> parsed = ParseToml(text, name);
+  if (!parsed) return parsed.error();
+  for (const std::string& one : overrides) {
+    if (Result<void> applied = Apply(one, *parsed); !applied) return applied.error();
+  }
+  Config config;
+  Reading reading(name);
+  Section root(&*parsed, "", reading);
+  ReadWorld(root.Table("world"), config.task.world);
+  ReadRobot(root.Table("robot"), config.task.robot);
+  ReadLidar(root.Table("lidar"), config.task.lidar);
+  ReadEpisode(root.Table("episode"), config.task.episode);
+  ReadPolicy(root.Table("policy"), config.policy, config.initial_half_width);
+  root.Finish();
+  if (reading.error()) return *reading.error();
+  return config;
+}
+
+Result<Config> LoadConfig(const std::string& path, std::span<const std::string> overrides) {
+  const Result<std::string> text = ReadFile(path, kMaxConfigBytes);
+  if (!text) return text.error();
+  return ParseConfig(*text, path, overrides);
+}
+
+}  // namespace fedgen

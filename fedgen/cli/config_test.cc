@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fedgen/cli/config.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+namespace fedgen {
+namespace {
+
+std::string ErrorOf(const std::string& text, std::vector<std::string> overrides = {}) {
+  const Result<Config> config = ParseConfig(text, "c.toml", overrides);
+  if (config) return "(no error)";
+  return config.error().message;
+}
+
+TEST(Config, EmptyTextGivesTheDefaults) {
+  const Result<Config> config = ParseConfig("", "c.toml");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->task.lidar.beams, 20);
+  EXPECT_EQ(config->task.robot.speed, 2.5);
+}
+
+TEST(Config, ReadsEveryKindOfValue) {
+  const Result<Config> config = ParseConfig(R"(
+    [world]
+    walls = [[-1, 0, -1, 4.5]]
+    boxes = [[0, 3, 0.5, 0.25, 30]]
+    [world.random_discs]
+    count = [3, 7]
+    x = 1.5
+    radius = [0.1, 0.2]
+    [world.goal]
+    kind = "disc"
+    x = [-1, 1]
+    [world.start]
+    per_world = 4
+    [world.disturbance]
+    kind = "uniform-noise"
+    gain = [0.5, 0, 1]
+    [robot]
+    kind = "differential"
+    [lidar]
+    fan = "one-sided"
+    beams = 40
+    [episode]
+    clock = "step-index"
+    [policy]
+    hidden = [8, 9]
+    goal_inputs = true
+    range_code = "inverse"
+  )",
+                                            "c.toml");
+  ASSERT_TRUE(config) << config.error().message;
+  const WorldDistribution& world = config->task.world;
+  EXPECT_EQ(world.walls.at(0), (std::array<double, 4>{-1, 0, -1, 4.5}));
+  EXPECT_EQ(world.boxes.at(0)[4], 30);
+  EXPECT_EQ(world.random_discs.count, (CountInterval{3, 7}));
+  EXPECT_EQ(world.random_discs.x, (Interval{1.5, 1.5}));
+  EXPECT_EQ(world.random_discs.radius, (Interval{0.1, 0.2}));
+  EXPECT_EQ(world.goal.kind, Goal::Kind::kDisc);
+  EXPECT_EQ(world.start.per_world, 4);
+  EXPECT_EQ(world.disturbance.kind, Disturbance::Kind::kUniformNoise);
+  EXPECT_EQ(world.disturbance.gain[2], 1);
+  EXPECT_EQ(config->task.robot.kind, RobotOptions::Kind::kDifferential);
+  EXPECT_EQ(config->task.lidar.to_degrees, -3);
+  EXPECT_EQ(config->task.lidar.beams, 40);
+  EXPECT_EQ(config->task.episode.clock, EpisodeOptions::Clock::kStepIndex);
+  EXPECT_EQ(config->policy.hidden, (std::vector<int>{8, 9}));
+  EXPECT_TRUE(config->policy.goal_inputs);
+}
+
+TEST(Config, NamesFileLineKeyAndNearestKnownKey) {
+  EXPECT_EQ(ErrorOf("[robot]\nspeed = 2\nradus = 0.3\n"),
+            "c.toml:3: robot.radus: unknown key, did you mean robot.radius?");
+  EXPECT_EQ(ErrorOf("[wrold]\n"), "c.toml:1: wrold: unknown key, did you mean world?");
+}
+
+TEST(Config, RefusesWrongTypes) {
+  EXPECT_EQ(ErrorOf("[robot]\nspeed = \"fast\"\n"),
+            "c.toml:2: robot.speed = 'fast': must be a number");
+  EXPECT_EQ(ErrorOf("[lidar]\nbeams = 2.5\n"), "c.toml:2: lidar.beams = 2.5: must be an integer");
+  EXPECT_EQ(ErrorOf("[policy]\nstate_inputs = 1\n"),
+            "c.toml:2: policy.state_inputs = 1: must be true or false");
+  EXPECT_EQ(ErrorOf("robot = 3\n"), "c.toml:1: robot = 3: must be a table");
+  EXPECT_EQ(ErrorOf("[world]\nwalls = [[1, 2, 3]]\n"),
+            "c.toml:2: world.walls[0] = [ 1, 2, 3 ]: must be [x0, y0, x1, y1]");
+  EXPECT_EQ(ErrorOf("[robot]\nkind = \"boat\"\n"),
+            "c.toml:2: robot.kind = 'boat': must be one of car, differential");
+  EXPECT_EQ(ErrorOf("[lidar]\nbeams = 99999999999\n"),
+            "c.toml:2: lidar.beams = 99999999999: must be an integer");
+}
+
+TEST(Config, RefusesValuesOutOfRange) {
+  EXPECT_EQ(ErrorOf("[robot]\n\nspeed = -1\n"), "c.toml:3: robot.speed = -1: must be in (0, 1e4]");
+  EXPECT_EQ(ErrorOf("[world.random_discs]\nradius = [-0.1, 0.2]\n"),
+            "c.toml:2: world.random_discs.radius = [-0.1, 0.2]: must be > 0");
+  EXPECT_EQ(ErrorOf("[world.random_discs]\nx = [3, 1]\n"),
+            "c.toml:2: world.random_discs.x = [3, 1]: low end above high end");
+  EXPECT_EQ(ErrorOf("[world.start]\ny = nan\n"),
+            "c.toml:2: world.start.y = [nan, nan]: must be finite and at most 1e6 in size");
+  EXPECT_EQ(ErrorOf("[world]\nwalls = [\n [0, 0, 1, 0],\n [1, 1, 1, 1]]\n"),
+            "c.toml:4: world.walls[1] = shorter than 1e-3 m: must have two ends");
+  EXPECT_EQ(ErrorOf("[lidar]\nfan = \"symmetric\"\nfrom_degrees = 1\n"),
+            "c.toml:3: lidar.from_degrees = 1: lidar.fan sets it already");
+}
+
+TEST(Config, RefusesBrokenToml) {
+  EXPECT_EQ(ErrorOf("[robot\n").substr(0, 9), "c.toml:1:");
+  EXPECT_EQ(ErrorOf("[robot]\nspeed = 1\nspeed = 2\n").substr(0, 9), "c.toml:3:");
+}
+
+TEST(Config, OverridesReplaceWhatTheFileSays) {
+  const std::vector<std::string> overrides = {"robot.speed=1.5", "robot.kind=differential",
+                                              "world.random_discs.count=[2, 3]"};
+  const Result<Config> config = ParseConfig("[robot]\nspeed = 9\nradius = 0.5\n", "c", overrides);
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->task.robot.speed, 1.5);
+  EXPECT_EQ(config->task.robot.radius, 0.5);
+  EXPECT_EQ(config->task.robot.kind, RobotOptions::Kind::kDifferential);
+  EXPECT_EQ(config->task.world.random_discs.count, (CountInterval{2, 3}));
+}
+
+TEST(Config, OverridesAreCheckedToo) {
+  EXPECT_EQ(ErrorOf("", {"robot.speed=-1"}), "--set: robot.speed = -1: must be in (0, 1e4]");
+  EXPECT_EQ(ErrorOf("", {"robot.sped=1"}),
+            "--set: robot.sped: unknown key, did you mean robot.speed?");
+  EXPECT_EQ(ErrorOf("", {"robot"}), "--set = robot: must be key=value");
+  EXPECT_EQ(ErrorOf("", {"robot.kind='a"}), "--set = robot.kind='a: cannot be read as TOML");
+}
+
+TEST(Config, EveryFileInConfigsIsValid) {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(FEDGEN_SOURCE_DIR "/configs")) {
+    const Result<Config> config = LoadConfig(entry.path().string());
+    EXPECT_TRUE(config) << config.error().message;
+    ++count;
+  }
+  EXPECT_GE(count, 5);
+}
+
+// default.toml shows every key with its default: what it spells out must be what an empty file means.
+TEST(Config, DefaultFileMatchesTheDefaultsItDocuments) {
+  const Result<Config> file = LoadConfig(FEDGEN_SOURCE_DIR "/configs/default.toml");
+  ASSERT_TRUE(file) << file.error().message;
+  const Config none;
+  EXPECT_EQ(file->task.robot.speed, none.task.robot.speed);
+  EXPECT_EQ(file->task.robot.radius, none.task.robot.radius);
+  EXPECT_EQ(file->task.robot.length, none.task.robot.length);
+  EXPECT_EQ(file->task.lidar.beams, none.task.lidar.beams);
+  EXPECT_EQ(file->task.lidar.range, none.task.lidar.range);
+  EXPECT_EQ(file->task.lidar.from_degrees, none.task.lidar.from_degrees);
+  EXPECT_EQ(file->task.episode.time_step, none.task.episode.time_step);
+  EXPECT_EQ(file->task.episode.horizon, none.task.episode.horizon);
+  EXPECT_EQ(file->task.world.start.y, none.task.world.start.y);
+  EXPECT_EQ(file->task.world.disturbance.intensity, none.task.world.disturbance.intensity);
+  EXPECT_EQ(file->policy.hidden, none.policy.hidden);
+  EXPECT_EQ(file->initial_half_width, none.initial_half_width);
+}
+
+}  // namespace
+}  // namespace fedgen

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <array>
+#include <filesystem>
+
+#include "fedgen/base/nearest_name.h"
+#include "fedgen/base/parallel.h"
+#include "fedgen/cli/commands.h"
+#include "fedgen/cli/config.h"
+#include "fedgen/cli/progress.h"
+#include "fedgen/policy/policy_file.h"
+#include "fedgen/report/evaluation.h"
+#include "fedgen/rollout/evaluate.h"
+#include "fedgen/world/world_file.h"
+
+namespace fedgen {
+
+Result<Policy> FindPolicy(const std::string& name_or_path, const LidarOptions& lidar,
+                          const RobotOptions& robot) {
+  if (const auto built_in = BuiltInPolicy(name_or_path)) return *built_in;
+  std::error_code ignored;
+  if (!std::filesystem::exists(name_or_path, ignored)) {
+    const std::array<std::string, 2> names = {"straight", "gap-follower"};
+    return Error{ErrorCode::kIo,
+                 fmt::format("--policy = {}: no such file, and the built-in policies are straight "
+                             "and gap-follower; did you mean {}?",
+                             name_or_path, NearestName(name_or_path, names))};
+  }
+  Result<Mlp> mlp = LoadPolicy(name_or_path);
+  if (!mlp) return mlp.error();
+  const Policy policy = *std::move(mlp);
+  if (const auto mismatch = FindMismatch(policy, lidar, robot)) {
+    return Error{ErrorCode::kMismatch, fmt::format("{}: {}", name_or_path, *mismatch)};
+  }
+  return policy;
+}
+
+Result<void> RunEvaluate(const EvaluateCommand& command) {
+  const Result<Config> config = LoadConfig(command.config, command.overrides);
+  if (!config) return config.error();
+  const Task& task = config->task;
+  const Result<Kernel> kernel = KernelFromName(command.kernel);
+  if (!kernel) return kernel.error();
+  const Result<Policy> policy = FindPolicy(command.policy, task.lidar, task.robot);
+  if (!policy) return policy.error();
+
+  EvaluateOptions options;
+  options.num_threads = command.threads > 0 ? command.threads : DefaultNumThreads();
+  options.kernel = *kernel;
+  options.num_worlds = command.worlds.value_or(10000);
+  options.starts_per_world = task.world.start.per_world;
+  std::vector<World> given;
+  WorldSource source;
+  if (command.world_file.empty()) {
+    source = DrawnWorlds(task, Key(command.seed).Fork(Stream::kEvaluation), *kernel);
+  } else {
+    Result<std::vector<World>> loaded = LoadWorlds(command.world_file, task.robot.radius);
+    if (!loaded) return loaded.error();
+    given = *std::move(loaded);
+    const auto available = static_cast<std::int64_t>(given.size());
+    options.num_worlds = command.worlds.value_or(available);
+    if (options.num_worlds > available) {
+      return Error{ErrorCode::kUsage, fmt::format("--worlds = {}: {} holds only {}",
+                                                  options.num_worlds, command.world_file,
+                                                  available)};
+    }
+    options.starts_per_world = static_cast<int>(given.front().starts.size());
+    source = GivenWorlds(given);
+  }
+
+  Progress progress("evaluate", "episodes", options.num_worlds * options.starts_per_world);
+  const Tally tally = Evaluate(task, *policy, source, options,
+                               [&](std::int64_t done) { progress.Update(done); });
+
+  Evaluation evaluation;
+  evaluation.tally = tally;
+  evaluation.seconds = progress.seconds();
+  evaluation.starts_per_world = options.starts_per_world;
+  if (command.world_file.empty()) evaluation.seed = command.seed;
+  evaluation.policy = command.policy;
+  evaluation.config = command.config;
+  evaluation.kernel = KernelName(*kernel);
+  evaluation.threads = options.num_threads;
+  if (command.json) {
+    fmt::print("{}\n", EvaluationJson(evaluation));
+  } else {
+    fmt::print("{}", EvaluationTable(evaluation));
+  }
+  return {};
+}
+
+}  // namespace fedgen

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fedgen/cli/exit_code.h"
+
+#include <fmt/core.h>
+
+#include <cstdio>
+
+namespace fedgen {
+
+ExitCode ExitCodeOf(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kUsage:
+      return ExitCode::kUsage;
+    case ErrorCode::kConfig:
+      return ExitCode::kConfig;
+    case ErrorCode::kData:
+      return ExitCode::kData;
+    case ErrorCode::kMismatch:
+      return ExitCode::kMismatch;
+    case ErrorCode::kIo:
+      return ExitCode::kIo;
+    case ErrorCode::kExists:
+      return ExitCode::kExists;
+  }
+  return ExitCode::kUsage;
+}
+
+int Complain(const Error& error) {
+  // File names and values may hold anything; a message stays one harmless line.
+  std::string line = error.message;
+  for (char& c : line) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+  }
+  fmt::print(stderr, "fedgen: {}\n", line);
+  return static_cast<int>(ExitCodeOf(error.code));
+}
+
+}  // namespace fedgen

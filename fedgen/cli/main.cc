@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The program: flags in, a verb's struct out. No work is done here.
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <iostream>
+
+#include "fedgen/cli/commands.h"
+#include "fedgen/cli/exit_code.h"
+#include "fedgen/cli/version.h"
+
+namespace fedgen {
+namespace {
+
+int Main(int argc, char** argv) {
+  CLI::App app(
+      "FedGen: one robot policy, learned by many owners of private worlds, with a proof of how often\n"
+      "it arrives safely in worlds nobody trained on.");
+  app.name("fedgen");
+  app.require_subcommand(1);
+  app.set_version_flag("--version", kVersion);
+  app.footer("Exit codes: 0 done, 2 usage, 3 configuration, 4 bad file, 5 things do not fit together,\n"
+             "6 cannot read or write, 7 output exists (docs/exit-codes.md).");
+  std::function<Result<void>()> run;
+
+  const auto add_config = [](CLI::App* verb, std::string& config,
+                             std::vector<std::string>& overrides, bool required) {
+    verb->add_option("-c,--config", config, "experiment, a TOML file (see configs/)")
+        ->required(required)
+        ->type_name("FILE");
+    verb->add_option("--set", overrides, "key=value over the configuration, may be repeated")
+        ->type_name("KEY=VALUE")
+        ->allow_extra_args(false);
+  };
+  const auto count = CLI::Range(std::int64_t{1}, std::int64_t{1'000'000'000'000});
+
+  EvaluateCommand evaluate;
+  CLI::App* verb = app.add_subcommand("evaluate", "Drive a policy through many worlds; report how safe it is");
+  add_config(verb, evaluate.config, evaluate.overrides, true);
+  verb->add_option("-p,--policy", evaluate.policy, "straight, gap-follower, or a policy file")
+      ->required()
+      ->type_name("NAME|FILE");
+  verb->add_option("-n,--worlds", evaluate.worlds,
+                   "how many worlds [10000, or all of --world-file]")
+      ->check(count)
+      ->type_name("N");
+  verb->add_option("--world-file", evaluate.world_file, "drive through these instead of drawn ones")
+      ->type_name("FILE");
+  verb->add_option("-t,--threads", evaluate.threads,
+                   "threads [FEDGEN_NUM_THREADS, or the cores there are]; changes no bit of the result")
+      ->check(CLI::Range(1, 1024))
+      ->type_name("T");
+  verb->add_option("-s,--seed", evaluate.seed, "which worlds are drawn [1]")->type_name("S");
+  verb->add_option("--kernel", evaluate.kernel, "auto, simd or scalar; changes no bit of the result")
+      ->type_name("K");
+  verb->add_flag("--json", evaluate.json, "one JSON object on stdout");
+  verb->callback([&] { run = [&] { return RunEvaluate(evaluate); }; });
+
+  CLI::App* worlds = app.add_subcommand("worlds", "Draw, describe and picture worlds");
+  worlds->require_subcommand(1);
+  WorldsGenerateCommand generate;
+  verb = worlds->add_subcommand("generate", "Draw worlds into a file (JSON Lines)");
+  add_config(verb, generate.config, generate.overrides, true);
+  verb->add_option("-n,--worlds", generate.worlds, "how many [10]")->check(count)->type_name("N");
+  verb->add_option("-s,--seed", generate.seed, "which worlds are drawn [1]")->type_name("S");
+  verb->add_option("-o,--output", generate.output, "file to write")->required()->type_name("FILE");
+  verb->add_flag("--force", generate.force, "replace an existing file");
+  verb->callback([&] { run = [&] { return RunWorldsGenerate(generate); }; });
+
+  WorldsShowCommand show;
+  verb = worlds->add_subcommand("show", "Describe worlds of a file, and draw them");
+  verb->add_option("file", show.world_file, "world file")->required()->type_name("FILE");
+  verb->add_option("--first", show.first, "first world shown [0]")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("K");
+  verb->add_option("--count", show.count, "how many are shown [6]")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{60}))
+      ->type_name("N");
+  verb->add_option("-o,--output", show.picture, "picture to write, .svg or .png")->type_name("FILE");
+  add_config(verb, show.config, show.overrides, false);
+  verb->add_option("-p,--policy", show.policies, "also draw the way of this policy, may be repeated")
+      ->type_name("NAME|FILE")
+      ->allow_extra_args(false);
+  verb->add_flag("--force", show.force, "replace an existing file");
+  verb->callback([&] { run = [&] { return RunWorldsShow(show); }; });
+
+  CLI::App* policy = app.add_subcommand("policy", "Make, describe and convert policies");
+  policy->require_subcommand(1);
+  PolicyNewCommand fresh;
+  verb = policy->add_subcommand("new", "Make a network with random weights");
+  add_config(verb, fresh.config, fresh.overrides, true);
+  verb->add_option("-s,--seed", fresh.seed, "which weights are drawn [1]")->type_name("S");
+  verb->add_option("-o,--output", fresh.output, "file to write, .fgp or .json")
+      ->required()
+      ->type_name("FILE");
+  verb->add_flag("--force", fresh.force, "replace an existing file");
+  verb->callback([&] { run = [&] { return RunPolicyNew(fresh); }; });
+
+  PolicyShowCommand describe;
+  verb = policy->add_subcommand("show", "Describe a policy file");
+  verb->add_option("file", describe.policy, "policy file")->required()->type_name("FILE");
+  verb->add_flag("--json", describe.json, "the whole policy in its JSON form");
+  verb->callback([&] { run = [&] { return RunPolicyShow(describe); }; });
+
+  PolicyConvertCommand convert;
+  verb = policy->add_subcommand("convert", "Convert a policy between .fgp and .json");
+  verb->add_option("input", convert.input, "policy file")->required()->type_name("FILE");
+  verb->add_option("output", convert.output, "file to write, .fgp or .json")
+      ->required()
+      ->type_name("FILE");
+  verb->add_flag("--force", convert.force, "replace an existing file");
+  verb->callback([&] { run = [&] { return RunPolicyConvert(convert); }; });
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+    std::string verb_path = "fedgen";
+    const CLI::App* used = &app;
+    while (!used->get_subcommands().empty()) {
+      used = used->get_subcommands().front();
+      verb_path += " " + used->get_name();
+    }
+    return Complain({ErrorCode::kUsage,
+                     fmt::format("{} ({} --help says more)", error.what(), verb_path)});
+  }
+  if (const Result<void> done = run(); !done) return Complain(done.error());
+  if (std::fflush(stdout) != 0) return Complain({ErrorCode::kIo, "stdout: cannot write"});
+  return 0;
+}
+
+}  // namespace
+}  // namespace fedgen
+
+int main(int argc, char** argv) { return fedgen::Main(argc, argv); }

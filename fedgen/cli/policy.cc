@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "fedgen/cli/commands.h"
+#include "fedgen/cli/config.h"
+#include "fedgen/policy/policy_file.h"
+
+namespace fedgen {
+namespace {
+
+IfExists WhatIfExists(bool force) { return force ? IfExists::kReplace : IfExists::kRefuse; }
+
+std::string_view RangeCodeText(const Mlp& mlp) {
+  switch (mlp.range_code) {
+    case RangeCode::kRaw:
+      return "distance in m";
+    case RangeCode::kScaled:
+      return "distance / range";
+    case RangeCode::kInverse:
+      return "1 / (distance + offset)";
+  }
+  return "";
+}
+
+}  // namespace
+
+Result<void> RunPolicyNew(const PolicyNewCommand& command) {
+  const Result<Config> config = LoadConfig(command.config, command.overrides);
+  if (!config) return config.error();
+  const Task& task = config->task;
+  Mlp mlp = MakeMlp(config->policy, task.lidar.beams, task.lidar.range, ControlLimit(task.robot));
+  DrawParameters(Key(command.seed).Fork(Stream::kInitialPolicy), config->initial_half_width, mlp);
+  if (Result<void> saved = SavePolicy(mlp, command.output, WhatIfExists(command.force)); !saved) {
+    return saved;
+  }
+  fmt::print("{}: {} network, {} parameters\n", command.output, mlp.Shape(),
+             mlp.parameters.size());
+  return {};
+}
+
+Result<void> RunPolicyShow(const PolicyShowCommand& command) {
+  const Result<Mlp> loaded = LoadPolicy(command.policy);
+  if (!loaded) return loaded.error();
+  const Mlp& mlp = *loaded;
+  if (command.json) {
+    fmt::print("{}\n", PolicyToJson(mlp));
+    return {};
+  }
+  const auto [low, high] = std::minmax_element(mlp.parameters.begin(), mlp.parameters.end());
+  double squares = 0;
+  for (const float value : mlp.parameters) squares += static_cast<double>(value) * value;
+  std::string inputs;
+  if (mlp.state_inputs) inputs += "x, y, sin heading, cos heading; ";
+  if (mlp.goal_inputs) inputs += "forward and left to the goal; ";
+  inputs += fmt::format("{} beams as {}", mlp.num_beams, RangeCodeText(mlp));
+  if (mlp.range_code == RangeCode::kInverse) inputs += fmt::format(" ({} m)", mlp.range_offset);
+  const bool identity =
+      std::all_of(mlp.input_scale.begin(), mlp.input_scale.end(), [](float v) { return v == 1; }) &&
+      std::all_of(mlp.input_shift.begin(), mlp.input_shift.end(), [](float v) { return v == 0; });
+  fmt::print(
+      "{}\n"
+      "  network        {}, {}, {} parameters\n"
+      "  inputs         {}\n"
+      "  normalisation  {}\n"
+      "  made for       {} beams of {} m range\n"
+      "  output         {} within +-{:.6g}\n"
+      "  parameters     from {:.4g} to {:.4g}, root mean square {:.4g}\n",
+      command.policy, mlp.Shape(), mlp.activation == Activation::kRelu ? "relu" : "tanh",
+      mlp.parameters.size(), inputs, identity ? "none" : "one scale and shift per input",
+      mlp.num_beams, mlp.max_range, mlp.output_map == OutputMap::kTanh ? "tanh" : "clamped",
+      mlp.control_limit, *low, *high,
+      std::sqrt(squares / static_cast<double>(mlp.parameters.size())));
+  return {};
+}
+
+Result<void> RunPolicyConvert(const PolicyConvertCommand& command) {
+  const Result<Mlp> mlp = LoadPolicy(command.input);
+  if (!mlp) return mlp.error();
+  if (Result<void> saved = SavePolicy(*mlp, command.output, WhatIfExists(command.force)); !saved) {
+    return saved;
+  }
+  fmt::print("{}: {} network, {} parameters\n", command.output, mlp->Shape(),
+             mlp->parameters.size());
+  return {};
+}
+
+}  // namespace fedgen

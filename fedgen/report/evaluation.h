@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "fedgen/certify/bounds.h"
+#include "fedgen/rollout/evaluate.h"
+
+namespace fedgen {
+
+// What an evaluation says about a policy, for people and for programs.
+//
+// Every rate comes with a two-sided 99 % confidence interval and its sample size, under the
+// assumptions of fedgen/certify/bounds.h: worlds drawn independently from one distribution, and a
+// policy that was fixed before they were drawn. With one start per world the episodes are the
+// i.i.d. trials and the interval is the exact one of Clopper and Pearson. With several, starts
+// share their world; the worlds are the samples, and the interval is Hoeffding's for the mean over
+// worlds of the share of starts that arrived.
+
+inline constexpr double kEvaluationConfidence = 0.99;
+
+/// A measured evaluation. What is empty or absent was not given and is not reported.
+struct Evaluation {
+  Tally tally;               // episodes = worlds * starts_per_world >= 1
+  double seconds = 0;        // wall clock of the episodes; 0 if not measured
+  int starts_per_world = 1;  // >= 1
+  std::optional<std::uint64_t> seed;
+  std::string policy;  // a file or a built-in name
+  std::string config;  // a file
+  std::string kernel;
+  std::optional<int> threads;
+
+  std::int64_t worlds() const { return tally.episodes / starts_per_world; }
+};
+
+/// "clopper-pearson" or "hoeffding": how the intervals of rates were computed.
+std::string_view IntervalMethod(const Evaluation& evaluation);
+
+/// The interval for the rate at which `count` of the episodes ended in some way.
+ProportionInterval RateInterval(const Evaluation& evaluation, std::int64_t count);
+
+/// One JSON object on one line, without a newline: worlds, safe_rate, safe_rate_interval [low,
+/// high], collision_rate, timeout_rate, mean_cost, mean_distance (m), mean_arrival_time (s; null if
+/// nothing arrived), steps, steps_per_second (null if not measured), outcome_hash (16 hex digits),
+/// interval_method, interval_confidence, episodes, starts_per_world, and what else was given of
+/// seed, policy, config, kernel, threads. Numbers have the digits that give the same double back.
+std::string EvaluationJson(const Evaluation& evaluation);
+
+/// A table of several lines, each ending in a newline.
+std::string EvaluationTable(const Evaluation& evaluation);
+
+}  // namespace fedgen

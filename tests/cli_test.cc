@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The program as its users meet it: exit codes, one line per mistake, nothing overwritten, nothing
+// half written, and results that depend on nothing but the question.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+namespace fedgen {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+struct Ran {
+  int exit_code;
+  std::string out, err;
+};
+
+std::string Slurp(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// A directory of its own for each test, gone afterwards.
+class Cli : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (fs::temp_directory_path() / "fedgen-cli-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    directory_ = name;
+  }
+  void TearDown() override { fs::remove_all(directory_); }
+
+  Ran Run(const std::string& arguments) {
+    const fs::path out = directory_ / ".out";
+    const fs::path err = directory_ / ".err";
+    const std::string command = "cd '" + directory_.string() + "' && '" FEDGEN_PROGRAM "' " +
+                                arguments + " >.out 2>.err </dev/null";
+    const int status = std::system(command.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, Slurp(out), Slurp(err)};
+  }
+
+  void Write(const std::string& name, const std::string& text) {
+    std::ofstream(directory_ / name, std::ios::binary) << text;
+  }
+
+  // A mistake: the documented exit code, nothing on stdout, one line on stderr that says this.
+  void ExpectMistake(const std::string& arguments, int exit_code, const std::string& says) {
+    const Ran ran = Run(arguments);
+    EXPECT_EQ(ran.exit_code, exit_code) << arguments << "\n" << ran.err;
+    EXPECT_EQ(ran.out, "") << arguments;
+    EXPECT_THAT(ran.err, StartsWith("fedgen: ")) << arguments;
+    EXPECT_THAT(ran.err, HasSubstr(says)) << arguments;
+    EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
+  }
+
+  // Everything in the directory but the captured output, with its bytes.
+  std::vector<std::pair<std::string, std::string>> Files() const {
+    std::vector<std::pair<std::string, std::string>> files;
+    for (const auto& entry : fs::directory_iterator(directory_)) {
+      const std::string name = entry.path().filename().string();
+      if (name != ".out" && name != ".err") files.emplace_back(name, Slurp(entry.path()));
+    }
+    std::sort(files.begin(), files.end());
+    return files;
+  }
+
+  nlohmann::json Evaluate(const std::string& arguments) {
+    const Ran ran = Run("evaluate --json " + arguments);
+    EXPECT_EQ(ran.exit_code, 0) << ran.err;
+    return nlohmann::json::parse(ran.out);
+  }
+
+  fs::path directory_;
+  const std::string tables_ = "--config '" FEDGEN_SOURCE_DIR "/configs/paper-tables.toml' ";
+  const std::string text_ = "--config '" FEDGEN_SOURCE_DIR "/configs/paper-text.toml' ";
+  const std::string default_ = "--config '" FEDGEN_SOURCE_DIR "/configs/default.toml' ";
+};
+
+constexpr char kHeader[] = "{\"format\":\"fedgen-worlds\",\"version\":1}\n";
+
+TEST_F(Cli, SaysWhatItIs) {
+  EXPECT_EQ(Run("--version").exit_code, 0);
+  EXPECT_THAT(Run("--help").out, HasSubstr("evaluate"));
+  EXPECT_THAT(Run("evaluate --help").out, HasSubstr("--world-file"));
+}
+
+TEST_F(Cli, RefusesFlagsThatMakeNoSense) {
+  ExpectMistake("", 2, "subcommand");
+  ExpectMistake("evaluat", 2, "evaluat");
+  ExpectMistake("evaluate", 2, "--config");
+  ExpectMistake("evaluate " + tables_ + "--policy straight --wrlds 3", 2, "--wrlds");
+  ExpectMistake("evaluate " + tables_ + "--policy straight --worlds 0", 2, "--worlds");
+  ExpectMistake("evaluate " + tables_ + "--policy straight --worlds many", 2, "--worlds");
+  ExpectMistake("evaluate " + tables_ + "--policy straight --threads 0", 2, "--threads");
+  ExpectMistake("evaluate " + tables_ + "--policy straight --kernel gpu", 2,
+                "--kernel = gpu: must be auto, scalar or simd");
+  ExpectMistake("evaluate " + tables_ + "--policy straight --seed -1", 2, "--seed");
+}
+
+TEST_F(Cli, RefusesBadConfigurations) {
+  Write("a.toml", "[robot]\nradus = 0.3\n");
+  ExpectMistake("evaluate -c a.toml -p straight", 3,
+                "a.toml:2: robot.radus: unknown key, did you mean robot.radius?");
+  Write("a.toml", "[robot]\nradius = \"big\"\n");
+  ExpectMistake("evaluate -c a.toml -p straight", 3,
+                "a.toml:2: robot.radius = 'big': must be a number");
+  Write("a.toml", "[robot]\nradius = -0.3\n");
+  ExpectMistake("evaluate -c a.toml -p straight", 3,
+                "a.toml:2: robot.radius = -0.3: must be in (0, 1e4]");
+  Write("a.toml", "[robot\n");
+  ExpectMistake("evaluate -c a.toml -p straight", 3, "a.toml:1: ");
+  ExpectMistake("evaluate -c missing.toml -p straight", 6, "missing.toml: cannot open");
+  ExpectMistake("evaluate -c . -p straight", 6, ".: is a directory, not a file");
+}
+
+TEST_F(Cli, RefusesBadPolicies) {
+  ExpectMistake("evaluate " + tables_ + "-p gap-folower", 6, "did you mean gap-follower?");
+  ASSERT_EQ(Run("policy new " + tables_ + "-o p.fgp").exit_code, 0);
+  const std::string good = Slurp(directory_ / "p.fgp");
+
+  Write("bad.fgp", good.substr(0, good.size() - 7));
+  ExpectMistake("evaluate " + tables_ + "-p bad.fgp", 4, "bad.fgp: ");
+  std::string flipped = good;
+  flipped[good.size() / 2] = static_cast<char>(flipped[good.size() / 2] ^ 0x10);
+  Write("bad.fgp", flipped);
+  ExpectMistake("evaluate " + tables_ + "-p bad.fgp", 4, "checksum");
+  Write("bad.fgp", "");
+  ExpectMistake("evaluate " + tables_ + "-p bad.fgp", 4, "bad.fgp: ");
+
+  // NaN cannot be written in JSON, so a huge number stands for what overflows a float.
+  ASSERT_EQ(Run("policy convert p.fgp p.json").exit_code, 0);
+  nlohmann::json json = nlohmann::json::parse(Slurp(directory_ / "p.json"));
+  json["parameters"][3] = 1e300;
+  Write("bad.json", json.dump());
+  ExpectMistake("evaluate " + tables_ + "-p bad.json", 4, "parameters[3]");
+  ExpectMistake("evaluate " + tables_ + "-p p.fgp --set lidar.beams=32", 5,
+                "p.fgp: policy reads 20 beams, lidar.beams = 32");
+  ExpectMistake("evaluate " + default_ + "-p p.fgp", 5, "p.fgp: policy steers within +-5");
+}
+
+TEST_F(Cli, RefusesBadWorlds) {
+  const std::string evaluate = "evaluate " + tables_ + "-p straight --world-file w.jsonl";
+  const std::string rest =
+      R"("goal":{"half_plane":{"normal":[0,1],"offset":10}},"starts":[[0,1,1.57]]})";
+  ExpectMistake(evaluate, 6, "w.jsonl: cannot open");
+  Write("w.jsonl", std::string(kHeader) + R"({"discs":[[0,5,0.2],[1,5,-0.2]],)" + rest + "\n");
+  ExpectMistake(evaluate, 4, "w.jsonl:2: discs[1][2] = -0.2: must be > 0");
+  Write("w.jsonl", std::string(kHeader) + R"({"discs":[[0,1.1,0.2]],)" + rest + "\n");
+  ExpectMistake(evaluate, 4, "w.jsonl:2: starts[0]");
+  Write("w.jsonl", std::string(kHeader) + R"({"discs":[[0,5,0.2]],)" + rest + "\n{\"disks\":[]}\n");
+  ExpectMistake(evaluate, 4, "w.jsonl:3: disks");
+  Write("w.jsonl", "{}\n");
+  ExpectMistake(evaluate, 4, "w.jsonl:1: ");
+  Write("w.jsonl", std::string(kHeader) + R"({"discs":[[0,5,0.2]],)" + rest + "\n");
+  ExpectMistake(evaluate + " --worlds 2", 2, "--worlds = 2: w.jsonl holds only 1");
+  EXPECT_EQ(Run(evaluate).exit_code, 0);
+}
+
+TEST_F(Cli, NeverOverwritesAndNeverLeavesHalfAFile) {
+  Write("there", "precious");
+  ExpectMistake("policy new " + tables_ + "-o there", 7, "there: already exists");
+  ExpectMistake("worlds generate " + tables_ + "-o there", 7, "there: already exists");
+  ExpectMistake("policy new " + tables_ + "-o no/such/place.fgp", 6, "no/such/place.fgp: cannot");
+  ExpectMistake("worlds generate " + tables_ + "-o no/such/place", 6, "no/such/place: cannot");
+  fs::create_directory(directory_ / "folder");
+  ExpectMistake("policy new " + tables_ + "-o folder", 6, "folder: is a directory");
+  fs::remove(directory_ / "folder");
+  EXPECT_EQ(Files(), (std::vector<std::pair<std::string, std::string>>{{"there", "precious"}}));
+
+  EXPECT_EQ(Run("policy new " + tables_ + "-o there --force").exit_code, 0);
+  EXPECT_NE(Slurp(directory_ / "there"), "precious");
+
+  ASSERT_EQ(Run("worlds generate " + tables_ + "-n 3 -o w.jsonl").exit_code, 0);
+  ExpectMistake("worlds show w.jsonl --first 3", 2, "--first = 3");
+  const Ran wrong_ending = Run("worlds show w.jsonl -o picture.gif");
+  EXPECT_EQ(wrong_ending.exit_code, 2);
+  EXPECT_FALSE(fs::exists(directory_ / "picture.gif"));
+}
+
+TEST_F(Cli, PoliciesSurviveConversionBitForBit) {
+  ASSERT_EQ(Run("policy new " + text_ + "--seed 5 -o a.fgp").exit_code, 0);
+  ASSERT_EQ(Run("policy convert a.fgp b.json").exit_code, 0);
+  ASSERT_EQ(Run("policy convert b.json c.fgp").exit_code, 0);
+  EXPECT_EQ(Slurp(directory_ / "a.fgp"), Slurp(directory_ / "c.fgp"));
+  EXPECT_THAT(Run("policy show a.fgp").out, HasSubstr("24-20-20-20-1"));
+}
+
+TEST_F(Cli, ReportsExactlyTheDocumentedNumbers) {
+  const nlohmann::json report = Evaluate(tables_ + "-p straight -n 2000");
+  EXPECT_EQ(report["worlds"], 2000);
+  const double safe = report["safe_rate"];
+  EXPECT_NEAR(safe + report["collision_rate"].get<double>() + report["timeout_rate"].get<double>(),
+              1.0, 1e-12);
+  EXPECT_LT(report["safe_rate_interval"][0].get<double>(), safe);
+  EXPECT_GT(report["safe_rate_interval"][1].get<double>(), safe);
+  for (const char* key : {"mean_cost", "mean_distance", "mean_arrival_time", "steps",
+                          "steps_per_second", "outcome_hash"}) {
+    EXPECT_TRUE(report.contains(key)) << key;
+  }
+  // Nothing arrives within one step, so there is no mean arrival time.
+  EXPECT_TRUE(Evaluate(tables_ + "-p straight -n 10 --set episode.horizon=1")["mean_arrival_time"]
+                  .is_null());
+}
+
+TEST_F(Cli, HashDependsOnTheQuestionOnly) {
+  ASSERT_EQ(Run("policy new " + default_ + "--set policy.initial_half_width=0.5 -o p.fgp").exit_code,
+            0);
+  const std::string question = default_ + "-p p.fgp -n 700 --seed 11 ";
+  const std::string hash = Evaluate(question + "--threads 1")["outcome_hash"];
+  for (const char* how : {"--threads 2", "--threads 3", "--threads 8", "--kernel scalar",
+                          "--kernel scalar --threads 3"}) {
+    EXPECT_EQ(Evaluate(question + how)["outcome_hash"], hash) << how;
+  }
+  EXPECT_NE(Evaluate(default_ + "-p p.fgp -n 700 --seed 12")["outcome_hash"], hash);
+}
+
+TEST_F(Cli, AWorldFileDrivesAsTheDrawnWorldsDo) {
+  for (const std::string& config :
+       {tables_, default_, "--config '" FEDGEN_SOURCE_DIR "/configs/random-start.toml' "}) {
+    ASSERT_EQ(Run("worlds generate --force " + config + "-n 200 --seed 4 -o w.jsonl").exit_code, 0);
+    EXPECT_EQ(Evaluate(config + "-p gap-follower --world-file w.jsonl")["outcome_hash"],
+              Evaluate(config + "-p gap-follower -n 200 --seed 4")["outcome_hash"])
+        << config;
+  }
+}
+
+TEST_F(Cli, ShowsAndDrawsWorlds) {
+  ASSERT_EQ(Run("worlds generate " + default_ + "-n 4 -o w.jsonl").exit_code, 0);
+  const Ran shown = Run("worlds show w.jsonl " + default_ + "-p straight -p gap-follower -o w.png");
+  EXPECT_EQ(shown.exit_code, 0) << shown.err;
+  EXPECT_THAT(shown.out, HasSubstr("gap-follower"));
+  EXPECT_THAT(Slurp(directory_ / "w.png"), StartsWith("\x89PNG"));
+  ASSERT_EQ(Run("worlds show w.jsonl -o w.svg").exit_code, 0);
+  EXPECT_THAT(Slurp(directory_ / "w.svg"), HasSubstr("<svg"));
+}
+
+}  // namespace
+}  // namespace fedgen

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Same seed, same bits: for any number of threads, either kernel, any split into chunks and slots, in
+// Debug and Release, and as they were when the golden values below were written down.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <ostream>
+#include <string>
+
+#include "fedgen/rollout/evaluate.h"
+#include "tests/tasks.h"
+
+namespace fedgen {
+namespace {
+
+struct Case {
+  const char* name;
+  Task (*task)();
+  Policy (*policy)(const Task& task);
+  // outcome_hash of the first kGoldenWorlds worlds. Changes only when the numbers of the simulation
+  // mean to change; a failing test prints the new value.
+  std::uint64_t golden;
+};
+
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+
+Policy Straight(const Task& /*task*/) { return StraightAhead{}; }
+Policy Gap(const Task& /*task*/) { return GapFollower{}; }
+Policy TextNet(const Task& task) { return RandomTextNet(task, Key(1).Fork(Stream::kInitialPolicy)); }
+Policy TablesNet(const Task& task) {
+  return RandomTablesNet(task, Key(2).Fork(Stream::kInitialPolicy));
+}
+
+constexpr std::int64_t kGoldenWorlds = 300;
+constexpr std::int64_t kSplitWorlds = 100;
+
+constexpr Case kGolden[] = {
+    {"TextStraight", TextTask, Straight, 0x0},
+    {"TextGapFollower", TextTask, Gap, 0x0},
+    {"TextTextNet", TextTask, TextNet, 0x0},
+    {"TextTablesNet", TextTask, TablesNet, 0x0},
+    {"TablesStraight", TablesTask, Straight, 0x0},
+    {"TablesGapFollower", TablesTask, Gap, 0x0},
+    {"TablesTextNet", TablesTask, TextNet, 0x0},
+    {"TablesTablesNet", TablesTask, TablesNet, 0x0},
+    {"MixedGapFollower", MixedTask, Gap, 0x0},
+    {"MixedTextNet", MixedTask, TextNet, 0x0},
+};
+
+struct Split {
+  int num_threads;
+  Kernel kernel;
+  int chunk;
+  int num_slots;
+};
+
+Tally EvaluateSplit(const Case& c, std::int64_t num_worlds, const Split& split) {
+  const Task task = c.task();
+  const Policy policy = c.policy(task);
+  EvaluateOptions options;
+  options.num_worlds = num_worlds;
+  options.starts_per_world = task.world.start.per_world;
+  options.num_threads = split.num_threads;
+  options.kernel = split.kernel;
+  options.chunk = split.chunk;
+  options.num_slots = split.num_slots;
+  const Key key = Key(2024).Fork(Stream::kEvaluation);
+  return Evaluate(task, policy, DrawnWorlds(task, key, split.kernel), options);
+}
+
+class DeterminismTest : public ::testing::TestWithParam<Case> {};
+
+TEST_P(DeterminismTest, GivesTheSameBitsForEverySplit) {
+  const Tally alone = EvaluateSplit(GetParam(), kSplitWorlds, {1, Kernel::kScalar, 512, 64});
+  const Kernel simd = BestKernel();
+  for (const Split& split : {
+           Split{1, simd, 512, 64},
+           Split{2, simd, 7, 16},
+           Split{3, simd, 1, 128},
+           Split{8, simd, 7, 64},
+           Split{2, Kernel::kScalar, 7, 128},
+           Split{3, Kernel::kScalar, 1, 16},
+           Split{8, Kernel::kScalar, 7, 64},
+       }) {
+    SCOPED_TRACE(fmt::format("{} threads, {}, chunk {}, {} slots", split.num_threads,
+                             KernelName(split.kernel), split.chunk, split.num_slots));
+    const Tally tally = EvaluateSplit(GetParam(), kSplitWorlds, split);
+    EXPECT_EQ(tally.episodes, alone.episodes);
+    EXPECT_EQ(tally.outcome_hash, alone.outcome_hash);
+    EXPECT_EQ(tally.steps, alone.steps);
+    EXPECT_EQ(tally.cost_sum, alone.cost_sum);  // sums in order of the episodes: equal bits
+    EXPECT_EQ(tally.goal_distance_sum, alone.goal_distance_sum);
+    EXPECT_EQ(tally.arrival_time_sum, alone.arrival_time_sum);
+  }
+}
+
+TEST_P(DeterminismTest, GivesTheGoldenBits) {
+  const Tally tally = EvaluateSplit(GetParam(), kGoldenWorlds, {2, BestKernel(), 64, 64});
+  EXPECT_EQ(tally.outcome_hash, GetParam().golden) << fmt::format(
+      "{} of {} reached, {} collided, {} timed out, {} steps\nif the change is meant, kGolden's "
+      "{} is now {:#018x}",
+      tally.reached, tally.episodes, tally.collided, tally.timed_out, tally.steps, GetParam().name,
+      tally.outcome_hash);
+}
+
+INSTANTIATE_TEST_SUITE_P(Worlds, DeterminismTest, ::testing::ValuesIn(kGolden),
+                         [](const auto& instance) { return std::string(instance.param.name); });
+
+TEST(Determinism, DoesNotMakeDifferentSeedsAlike) {
+  const Task task = TextTask();
+  const Policy policy = StraightAhead{};
+  EvaluateOptions options;
+  options.num_worlds = 50;
+  options.kernel = BestKernel();
+  const auto hash = [&](std::uint64_t seed, Stream stream) {
+    return Evaluate(task, policy, DrawnWorlds(task, Key(seed).Fork(stream), BestKernel()), options)
+        .outcome_hash;
+  };
+  EXPECT_EQ(hash(1, Stream::kEvaluation), hash(1, Stream::kEvaluation));
+  EXPECT_NE(hash(1, Stream::kEvaluation), hash(2, Stream::kEvaluation));
+  EXPECT_NE(hash(1, Stream::kEvaluation), hash(1, Stream::kTraining));
+}
+
+}  // namespace
+}  // namespace fedgen
