@@ -8,7 +8,8 @@
 namespace fedgen {
 namespace {
 
-// Obstacles over a field of 10 m x 10 m, the goal at its open far end, the start near the other one.
+// Obstacles over a field of 10 m x 10 m, the goal at its open far end, the start near the other
+// one.
 Task TextTask() {
   Task task;
   task.world.walls = {{-5, 0, -5, 10}, {5, 0, 5, 10}, {-5, 0, 5, 0}};
@@ -42,8 +43,8 @@ bool IsTextNet(std::string_view net) {
 Task BenchTask(std::string_view net) { return IsTextNet(net) ? TextTask() : TablesTask(); }
 
 MlpOptions BenchMlpOptions(std::string_view net) {
-  // Inverse ranges tell near obstacles apart, so both nets learn in a minute to survive nearly every
-  // world; with ranges scaled to [0, 1] the first one stays at a safe rate near 0.95.
+  // Inverse ranges tell near obstacles apart, so both nets learn in a minute to survive nearly
+  // every world; with ranges scaled to [0, 1] the first one stays at a safe rate near 0.95.
   MlpOptions options;
   options.range_code = RangeCode::kInverse;
   if (IsTextNet(net)) return options;

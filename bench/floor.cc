@@ -5,7 +5,6 @@
 
 #include <Eigen/Core>
 #include <array>
-#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <tuple>
@@ -13,25 +12,26 @@
 #include <vector>
 
 #include "bench/bench_task.h"
+#include "bench/stopwatch.h"
 
 namespace fedgen {
 namespace {
 
 double SamplesPerSecond(const Floor::Method& method, double seconds) {
-  using Clock = std::chrono::steady_clock;
-  const Clock::time_point begin = Clock::now();
+  constexpr int kRepeats = 16;  // between looks at the clock
+  const Stopwatch stopwatch(Stopwatch::Kind::kThread);
   double elapsed = 0;
   double samples = 0;
   while (elapsed < seconds) {
-    for (int repeat = 0; repeat < 16; ++repeat) method.multiply();
-    samples += 16 * method.batch;
-    elapsed = std::chrono::duration<double>(Clock::now() - begin).count();
+    for (int repeat = 0; repeat < kRepeats; ++repeat) method.multiply();
+    samples += kRepeats * method.batch;
+    elapsed = stopwatch.Seconds();
   }
   return samples / elapsed;
 }
 
-/// Layers as W X, one sample per column, sizes unknown to the compiler. kOrder is how all matrices are
-/// stored: by rows, consecutive samples are neighbours in memory.
+/// Layers as W X, one sample per column, sizes unknown to the compiler. kOrder is how all matrices
+/// are stored: by rows, consecutive samples are neighbours in memory.
 template <int kOrder>
 Floor::Method DynamicMethod(const std::vector<int>& sizes, int batch) {
   using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, kOrder>;
@@ -71,8 +71,7 @@ Floor::Method FixedMethod(int batch) {
                     std::get<kLayer>(layers->values) * std::get<kLayer>(layers->weights)),
                ...);
             }};
-  }
-  (std::make_index_sequence<sizeof...(kSizes) - 1>());
+  }(std::make_index_sequence<sizeof...(kSizes) - 1>());
 }
 
 std::vector<Floor::Method> AllMethods(std::string_view net) {

@@ -7,14 +7,14 @@
 
 namespace fedgen {
 
-// The floor under the cost of a step: the multiplications of the policy alone, done by Eigen for many
-// samples at once. No bias, no activation, no world. A step that costs little more than this has
-// little left to gain.
+// The floor under the cost of a step: the multiplications of the policy alone, done by Eigen for
+// many samples at once. No bias, no activation, no world. A step that costs little more than this
+// has little left to gain.
 //
-// There are several ways to ask Eigen for the same product: samples as columns of a matrix stored by
-// columns or by rows, sizes known to the compiler or not, and any size of batch. Which one is fastest
-// depends on the shape and the processor, so Floor tries all when it is made and keeps the best.
-// It needs a processor with AVX2 and FMA.
+// There are several ways to ask Eigen for the same product: samples as columns of a matrix stored
+// by columns or by rows, sizes known to the compiler or not, and any size of batch. Which one is
+// fastest depends on the shape and the processor, so Floor tries all when it is made and keeps the
+// best. It needs a processor with AVX2 and FMA.
 class Floor {
  public:
   /// net: one of kBenchNets. Takes about half a second.

@@ -2,22 +2,45 @@
 
 // fedgen-bench: end-to-end throughput against peers.
 //
-//   fedgen-bench rollout [--json] [--worlds N] [--seconds S]
+//   fedgen-bench rollout [--json] [--save STEM] [--worlds N] [--seconds S]
 
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <string>
 
 #include "bench/rollout_bench.h"
+#include "fedgen/base/file.h"
+
+namespace fedgen {
+namespace {
+
+Result<void> RunRollout(const RolloutBenchOptions& options, bool as_json, const std::string& stem) {
+  const auto rows = RunRolloutBench(options);
+  if (!rows) return rows.error();
+  const std::string json = RolloutBenchToJson(*rows);
+  const std::string table = RolloutBenchToTable(*rows);
+  fmt::print("{}", as_json ? json : table);
+  if (stem.empty()) return {};
+  if (auto written = WriteFileAtomically(stem + ".json", json, IfExists::kReplace); !written) {
+    return written;
+  }
+  return WriteFileAtomically(stem + ".txt", table, IfExists::kReplace);
+}
+
+}  // namespace
+}  // namespace fedgen
 
 int main(int argc, char** argv) {
   CLI::App app("How fast FedGen is, against peers.", "fedgen-bench");
   app.require_subcommand(1);
   fedgen::RolloutBenchOptions options;
   bool json = false;
+  std::string stem;
   CLI::App* rollout = app.add_subcommand("rollout", "Whole episodes: steps per second");
   rollout->add_flag("--json", json, "Print one JSON object instead of a table");
+  rollout->add_option("--save", stem, "Also write STEM.json and STEM.txt, replacing them");
   rollout->add_option("--worlds", options.num_worlds, "Worlds to drive through")
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
@@ -26,11 +49,9 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   CLI11_PARSE(app, argc, argv);
 
-  const auto rows = fedgen::RunRolloutBench(options);
-  if (!rows) {
-    fmt::print(stderr, "fedgen-bench: {}\n", rows.error().message);
+  if (const auto done = fedgen::RunRollout(options, json, stem); !done) {
+    fmt::print(stderr, "fedgen-bench: {}\n", done.error().message);
     return 1;
   }
-  fmt::print("{}", json ? fedgen::RolloutBenchToJson(*rows) : fedgen::RolloutBenchToTable(*rows));
   return 0;
 }

@@ -11,12 +11,12 @@
 namespace fedgen {
 namespace {
 
-// Everything is an upright prism around the plane z = 0, in which the robot and its rays stay, so that
-// the three-dimensional engine answers the two-dimensional question.
-constexpr float kHalfHeight = 1;         // m
+// Everything is an upright prism around the plane z = 0, in which the robot and its rays stay, so
+// that the three-dimensional engine answers the two-dimensional question.
+constexpr float kHalfHeight = 1;             // m
 constexpr float kWallHalfThickness = 0.05F;  // m
-// Bullet rounds the edges of a shape by its margin, 0.04 m unless told otherwise: as large as the gaps
-// a good policy drives through. The engine's distances stay exact with a smaller one.
+// Bullet rounds the edges of a shape by its margin, 0.04 m unless told otherwise: as large as the
+// gaps a good policy drives through. The engine's distances stay exact with a smaller one.
 constexpr float kMargin = 0.001F;  // m
 
 constexpr int kObstacleGroup = 1;
@@ -70,8 +70,8 @@ struct BulletPeer::Engine {
   btDbvtBroadphase broadphase;
   btCollisionWorld world;
   // A sphere: in the plane it is the robot's disc, and it is all margin, so that its distance to a
-  // shape is that of its centre less the radius: Bullet's fast and exact case. It is not added to the
-  // world, which contactTest does not need, so no ray meets it.
+  // shape is that of its centre less the radius: Bullet's fast and exact case. It is not added to
+  // the world, which contactTest does not need, so no ray meets it.
   btSphereShape robot_shape;
   btCollisionObject robot;
   std::vector<std::unique_ptr<btConvexInternalShape>> shapes;

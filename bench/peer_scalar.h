@@ -21,9 +21,9 @@ class ScalarPeer {
 
   const Task& task_;
   PlainNetwork network_;
-  std::vector<float> beam_cos_, beam_sin_;    // [beams] of the beam's angle to the heading
+  std::vector<float> beam_cos_, beam_sin_;        // [beams] of the beam's angle to the heading
   std::vector<float> direction_x_, direction_y_;  // [beams] of the beam, in the world
-  std::vector<float> ranges_;                 // [beams] m
+  std::vector<float> ranges_;                     // [beams] m
 };
 
 }  // namespace fedgen

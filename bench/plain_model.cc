@@ -101,8 +101,8 @@ float PlainPush(const Disturbance& push, Key noise_key, const PlainRobot& robot)
       constexpr float kTwoPi = 2 * std::numbers::pi_v<float>;
       float sum = 0;
       for (std::size_t mode = 0; mode < push.kx.size(); ++mode) {
-        sum += std::cos(kTwoPi * (push.kx[mode] * robot.x + push.ky[mode] * robot.y +
-                                  push.phase[mode]));
+        sum += std::cos(kTwoPi *
+                        (push.kx[mode] * robot.x + push.ky[mode] * robot.y + push.phase[mode]));
       }
       return push.amplitude * sum;
     }

@@ -9,12 +9,12 @@
 
 namespace fedgen {
 
-// The robot, its network and what pushes it, one robot at a time, with the functions of the standard
-// library: what both peers share. Only sensing and touching differ between them.
+// The robot, its network and what pushes it, one robot at a time, with the functions of the
+// standard library: what both peers share. Only sensing and touching differ between them.
 //
 // Written from the formulas (docs/math.md), not from the kernels: equal outcomes mean that two
-// programs agree. Rounding differs, so single episodes may part where the robot passes an obstacle by
-// a hair.
+// programs agree. Rounding differs, so single episodes may part where the robot passes an obstacle
+// by a hair.
 
 /// Where a robot is, and its step.
 struct PlainRobot {
@@ -26,8 +26,8 @@ struct PlainRobot {
   explicit PlainRobot(const Pose& start);
 };
 
-/// Eq. 11 to 13 for one robot. Weights are stored [inputs][outputs], so that the loop over the outputs
-/// is one a compiler can vectorise.
+/// Eq. 11 to 13 for one robot. Weights are stored [inputs][outputs], so that the loop over the
+/// outputs is one a compiler can vectorise.
 class PlainNetwork {
  public:
   explicit PlainNetwork(const Mlp& mlp);

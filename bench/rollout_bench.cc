@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -13,6 +12,7 @@
 #include "bench/floor.h"
 #include "bench/peer_bullet.h"
 #include "bench/peer_scalar.h"
+#include "bench/stopwatch.h"
 #include "fedgen/policy/policy_file.h"
 #include "fedgen/rollout/evaluate.h"
 
@@ -23,8 +23,7 @@ constexpr int kNumRounds = 20;
 
 std::vector<World> DrawWorlds(const Task& task, std::int64_t num_worlds) {
   std::vector<World> worlds(static_cast<std::size_t>(num_worlds));
-  const WorldSource source =
-      DrawnWorlds(task, Key(1).Fork(Stream::kEvaluation), BestKernel());
+  const WorldSource source = DrawnWorlds(task, Key(1).Fork(Stream::kEvaluation), BestKernel());
   for (std::size_t world = 0; world < worlds.size(); ++world) {
     source(static_cast<std::int64_t>(world), worlds[world]);
   }
@@ -32,14 +31,13 @@ std::vector<World> DrawWorlds(const Task& task, std::int64_t num_worlds) {
 }
 
 /// Calls run(), which returns steps, until `seconds` have passed. Returns steps per second.
-double Measure(double seconds, const std::function<std::int64_t()>& run) {
-  using Clock = std::chrono::steady_clock;
-  const Clock::time_point begin = Clock::now();
+double Measure(Stopwatch::Kind kind, double seconds, const std::function<std::int64_t()>& run) {
+  const Stopwatch stopwatch(kind);
   double elapsed = 0;
   std::int64_t steps = 0;
   while (elapsed < seconds) {
     steps += run();
-    elapsed = std::chrono::duration<double>(Clock::now() - begin).count();
+    elapsed = stopwatch.Seconds();
   }
   return static_cast<double>(steps) / elapsed;
 }
@@ -109,6 +107,7 @@ RolloutBenchRow MeasureNet(std::string_view net, const Mlp& mlp,
   Lap<BulletPeer> bullet(task, mlp, worlds);
   const Floor floor(net);
 
+  using enum Stopwatch::Kind;
   RolloutBenchRow row;
   row.net = net;
   double one_thread = 0;
@@ -116,12 +115,14 @@ RolloutBenchRow MeasureNet(std::string_view net, const Mlp& mlp,
   const auto keep_best = [](double speed, double& best) { best = std::max(best, speed); };
   const double slice = options.seconds / kNumRounds;
   for (int round = 0; round < kNumRounds; ++round) {
-    keep_best(Measure(slice, run_ours), row.steps_per_second);
-    keep_best(Measure(slice, [&] { return scalar.RunNext(); }), row.scalar_steps_per_second);
+    keep_best(Measure(kThread, slice, run_ours), row.steps_per_second);
+    keep_best(Measure(kThread, slice, [&] { return scalar.RunNext(); }),
+              row.scalar_steps_per_second);
     keep_best(floor.Run(slice), row.floor_steps_per_second);
-    keep_best(Measure(slice, [&] { return bullet.RunNext(); }), row.bullet_steps_per_second);
-    keep_best(Measure(slice, [&] { return run_threads(1); }), one_thread);
-    keep_best(Measure(slice, [&] { return run_threads(2); }), two_threads);
+    keep_best(Measure(kThread, slice, [&] { return bullet.RunNext(); }),
+              row.bullet_steps_per_second);
+    keep_best(Measure(kWall, slice, [&] { return run_threads(1); }), one_thread);
+    keep_best(Measure(kWall, slice, [&] { return run_threads(2); }), two_threads);
   }
   scalar.RunTheRest();
 
@@ -194,7 +195,8 @@ std::string RolloutBenchToTable(const std::vector<RolloutBenchRow>& rows) {
        [&](const Row& row) { return speed(row.floor_steps_per_second); });
   line("cost of a step", [&](const Row& row) { return cost(row.steps_per_second); });
   line("cost of the floor", [&](const Row& row) { return cost(row.floor_steps_per_second); });
-  line("FedGen / Bullet", [](const Row& row) { return fmt::format("{:.1f} x", row.ratio_bullet()); });
+  line("FedGen / Bullet",
+       [](const Row& row) { return fmt::format("{:.1f} x", row.ratio_bullet()); });
   line("FedGen / scalar loop",
        [](const Row& row) { return fmt::format("{:.2f} x", row.ratio_scalar()); });
   line("step / floor", [](const Row& row) { return fmt::format("{:.2f} x", row.ratio_floor()); });

@@ -4,9 +4,9 @@
 //
 //   fedgen-tune-policy 24-20-20-20-1 bench/policies/24-20-20-20-1.fgp
 //
-// Evolution strategies in their plainest form. Each round draws directions e_p ~ N(0, I) and worlds,
-// drives mean + sigma e_p and mean - sigma e_p through the same worlds, turns the costs of all members
-// into centred ranks c in [-1/2, 1/2], and lets Adam follow the estimate
+// Evolution strategies in their plainest form. Each round draws directions e_p ~ N(0, I) and
+// worlds, drives mean + sigma e_p and mean - sigma e_p through the same worlds, turns the costs of
+// all members into centred ranks c in [-1/2, 1/2], and lets Adam follow the estimate
 //   g = sum over p of (c_p+ - c_p-) e_p / (2 num_pairs sigma).
 // The cost of an episode is 0.1 rho + [it did not arrive]. A seed and a round name every number, so
 // the result depends on neither threads nor kernels.
@@ -84,9 +84,8 @@ void RankCosts(std::vector<double>& costs) {
     std::size_t last = first;
     while (last + 1 < order.size() && costs[order[last + 1]] == costs[order[first]]) ++last;
     for (std::size_t at = first; at <= last; ++at) {
-      ranks[order[at]] = static_cast<double>(first + last) / 2 /
-                             static_cast<double>(order.size() - 1) -
-                         0.5;
+      ranks[order[at]] =
+          static_cast<double>(first + last) / 2 / static_cast<double>(order.size() - 1) - 0.5;
     }
     first = last + 1;
   }
@@ -117,11 +116,11 @@ class Adam {
   std::vector<double> mean_, square_;
 };
 
-/// Random weights behind inputs that are normalised to size 1 by hand: the state to about [-1, 1], the
-/// inverse ranges, which are 0.2 far away and 2.7 at the robot's rim, to [-0.4, 4.6].
+/// Random weights behind inputs that are normalised to size 1 by hand: the state to about [-1, 1],
+/// the inverse ranges, which are 0.2 far away and 2.7 at the robot's rim, to [-0.4, 4.6].
 Mlp MakeStartingPolicy(const Task& task, std::string_view net, Key key) {
-  Mlp mlp = MakeMlp(BenchMlpOptions(net), task.lidar.beams, task.lidar.range,
-                    ControlLimit(task.robot));
+  Mlp mlp =
+      MakeMlp(BenchMlpOptions(net), task.lidar.beams, task.lidar.range, ControlLimit(task.robot));
   std::fill(mlp.input_scale.begin(), mlp.input_scale.end(), 2.0F);
   std::fill(mlp.input_shift.begin(), mlp.input_shift.end(), -0.8F);
   if (mlp.state_inputs) {  // x, y, sin, cos
@@ -130,6 +129,23 @@ Mlp MakeStartingPolicy(const Task& task, std::string_view net, Key key) {
   }
   DrawParameters(key, 1.0, mlp);
   return mlp;
+}
+
+/// Moves the normalisation of the inputs into the first layer, which computes the same from raw
+/// ones.
+void FoldNormalisation(Mlp& mlp) {
+  const auto num_inputs = static_cast<std::size_t>(mlp.num_inputs());
+  const auto num_outputs = static_cast<std::size_t>(mlp.layer_outputs(0));
+  for (std::size_t output = 0; output < num_outputs; ++output) {
+    float& bias = mlp.parameters[num_inputs * num_outputs + output];
+    for (std::size_t input = 0; input < num_inputs; ++input) {
+      float& weight = mlp.parameters[output * num_inputs + input];
+      bias += weight * mlp.input_shift[input];
+      weight *= mlp.input_scale[input];
+    }
+  }
+  std::fill(mlp.input_scale.begin(), mlp.input_scale.end(), 1.0F);
+  std::fill(mlp.input_shift.begin(), mlp.input_shift.end(), 0.0F);
 }
 
 double SafeRate(const Task& task, const Mlp& mlp, const TuneOptions& options) {
@@ -214,7 +230,10 @@ int Main(int argc, char** argv) {
   if (argc > 3) options.num_rounds = std::max(1, std::atoi(argv[3]));
   if (argc > 4) options.seed = std::strtoull(argv[4], nullptr, 10);
   const std::string path = argv[2];
-  const Mlp mlp = Tune(BenchTask(argv[1]), argv[1], options);
+  const Task task = BenchTask(argv[1]);
+  Mlp mlp = Tune(task, argv[1], options);
+  FoldNormalisation(mlp);
+  fmt::print("as written: safe rate {:.4f}\n", SafeRate(task, mlp, options));
   if (const auto saved = SavePolicy(mlp, path, IfExists::kReplace); !saved) {
     fmt::print(stderr, "{}\n", saved.error().message);
     return 1;

@@ -73,7 +73,7 @@ TEST(DrawWorld, DoesNotAllocateInAWorldItDrewBefore) {
 TEST(Rollout, DoesNotAllocateWhileItDrives) {
   for (const Task& task : {TextTask(), TablesTask(), MixedTask()}) {
     const int starts = task.world.start.per_world;
-    std::vector<World> worlds(24);
+    std::vector<World> worlds(8);
     for (std::size_t w = 0; w < worlds.size(); ++w) {
       DrawWorld(task.world, Key(2).Fork(w), BestKernel(), worlds[w]);
     }
@@ -97,9 +97,9 @@ TEST(Rollout, DoesNotAllocateForDrawnWorldsThatFit) {
   const Policy policy = StraightAhead{};
   const WorldSource drawn = DrawnWorlds(task, Key(5), BestKernel());
   Rollout rollout(task, policy, BestKernel(), 16);
-  std::vector<Episode> episodes(2000);
+  std::vector<Episode> episodes(500);
   EXPECT_GT(CountAllocations([&] { rollout.Run(drawn, 1, 0, episodes); }), 0);
-  EXPECT_EQ(CountAllocations([&] { rollout.Run(drawn, 1, 2000, episodes); }), 0);
+  EXPECT_EQ(CountAllocations([&] { rollout.Run(drawn, 1, 500, episodes); }), 0);
 }
 
 }  // namespace

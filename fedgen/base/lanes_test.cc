@@ -40,6 +40,9 @@ void ExpLanes(const float* in, int count, float* out) {
 void TanhLanes(const float* in, int count, float* out) {
   for (int at = 0; at < count; at += kLanes) Store(Tanh(Load(in + at)), out + at);
 }
+void ReciprocalLanes(const float* in, int count, float* out) {
+  for (int at = 0; at < count; at += kLanes) Store(Reciprocal(Load(in + at)), out + at);
+}
 // Operations whose corner cases (ties, signed zeros) could differ between the widths.
 void RoundLanes(const float* in, int count, float* out) {
   for (int at = 0; at < count; at += kLanes) Store(Round(Load(in + at)), out + at);
@@ -157,6 +160,7 @@ const Both kSin = FEDGEN_BOTH(SinLanes);
 const Both kCos = FEDGEN_BOTH(CosLanes);
 const Both kExp = FEDGEN_BOTH(ExpLanes);
 const Both kTanh = FEDGEN_BOTH(TanhLanes);
+const Both kReciprocal = FEDGEN_BOTH(ReciprocalLanes);
 const Both kRound = FEDGEN_BOTH(RoundLanes);
 const Both kClamp = FEDGEN_BOTH(ClampLanes);
 const Both kNegFma = FEDGEN_BOTH(NegFmaLanes);
@@ -232,7 +236,25 @@ TEST(Tanh, SaturatesAtOne) {
   EXPECT_EQ(out[4], 0.0F);
 }
 
+// From 1e-30 to 1e30, evenly in the exponent.
+Floats Magnitudes() {
+  Floats grid;
+  for (int point = 0; point < 200000; ++point) {
+    grid.push_back(static_cast<float>(std::pow(10.0, -30 + 60 * point / 199999.0)));
+  }
+  return grid;
+}
+
+TEST(Reciprocal, IsWithin3e7OfTheTruth) {
+  const Floats grid = Magnitudes();
+  const Worst worst = FindWorst(grid, Apply(kReciprocal.simd, grid),
+                                [](double x, double r) { return std::fabs(r * x - 1); });
+  EXPECT_LT(worst.error, 3e-7) << "at " << worst.at;
+}
+
 TEST(Lanes, GiveTheSameBitsInBothWidths) {
+  ExpectSameBits(Magnitudes(), Apply(kReciprocal.scalar, Magnitudes()),
+                 Apply(kReciprocal.simd, Magnitudes()));
   for (const Both& both : {kSin, kCos}) {
     for (const Floats& grid : {Grid(-100, 100, 100001), Grid(-1e4, 1e4, 100001)}) {
       ExpectSameBits(grid, Apply(both.scalar, grid), Apply(both.simd, grid));

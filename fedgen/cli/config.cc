@@ -3,6 +3,7 @@
 
 #include <toml++/toml.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
@@ -20,6 +21,14 @@ namespace {
 
 constexpr std::size_t kMaxConfigBytes = 1 << 20;
 
+// Keys and values may hold anything; a message is one line of printable characters.
+std::string Printable(std::string text) {
+  for (char& c : text) {
+    if (c < ' ' || c > '~') c = '?';
+  }
+  return text;
+}
+
 // A value as a person wrote it, short enough for one line.
 std::string Shown(const toml::node& node) {
   std::ostringstream stream;
@@ -29,9 +38,6 @@ std::string Shown(const toml::node& node) {
     node.visit([&](const auto& typed) { stream << typed; });
   }
   std::string text = stream.str();
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) < 0x20) c = ' ';
-  }
   constexpr std::size_t kLongest = 60;
   if (text.size() > kLongest) text = text.substr(0, kLongest) + "...";
   return text;
@@ -44,22 +50,21 @@ class Reading {
 
   void Saw(const std::string& key, const toml::node& node) {
     lines_[key] = static_cast<int>(node.source().begin.line);
-    values_from_override_[key] = node.source().path && *node.source().path == kOverride;
   }
   void Fail(const std::string& key, const std::string& problem) {
-    if (!error_) error_ = Error{ErrorCode::kConfig, Where(key) + key + problem};
+    if (!error_) error_ = Error{ErrorCode::kConfig, Where(key) + Printable(key + problem)};
   }
   const std::optional<Error>& error() const { return error_; }
 
   static constexpr const char* kOverride = "--set";
 
  private:
-  // "file:12: " for the key or for the nearest key above it; "--set: " if it came from there.
+  // "file:12: " for the key or for the nearest key above it. What --set brought has no line.
   std::string Where(std::string key) const {
     while (true) {
       if (const auto found = lines_.find(key); found != lines_.end()) {
-        if (values_from_override_.at(key)) return "--set: ";
-        return found->second > 0 ? fmt::format("{}:{}: ", name_, found->second) : name_ + ": ";
+        return found->second > 0 ? fmt::format("{}:{}: ", name_, found->second)
+                                 : fmt::format("{}: ", kOverride);
       }
       const std::size_t cut = key.find_last_of(".[");
       if (cut == std::string::npos) return name_ + ": ";
@@ -69,7 +74,6 @@ class Reading {
 
   std::string name_;
   std::map<std::string, int> lines_;
-  std::map<std::string, bool> values_from_override_;
   std::optional<Error> error_;
 };
 
@@ -416,12 +420,9 @@ Result<toml::table> ParseToml(std::string_view text, const std::string& name) {
   try {
     return toml::parse(text, std::string_view(name));
   } catch (const toml::parse_error& error) {
-    std::string problem(error.description());
-    for (char& c : problem) {
-      if (static_cast<unsigned char>(c) < 0x20) c = ' ';
-    }
-    return Error{ErrorCode::kConfig,
-                 fmt::format("{}:{}: {}", name, error.source().begin.line, problem)};
+    const std::string problem(error.description().substr(0, 200));
+    return Error{ErrorCode::kConfig, fmt::format("{}:{}: {}", name, error.source().begin.line,
+                                                 Printable(problem))};
   }
 }
 

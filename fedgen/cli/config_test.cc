@@ -100,7 +100,7 @@ TEST(Config, RefusesValuesOutOfRange) {
   EXPECT_EQ(ErrorOf("[world.random_discs]\nx = [3, 1]\n"),
             "c.toml:2: world.random_discs.x = [3, 1]: low end above high end");
   EXPECT_EQ(ErrorOf("[world.start]\ny = nan\n"),
-            "c.toml:2: world.start.y = [nan, nan]: must be finite and at most 1e6 in size");
+            "c.toml:2: world.start.y = [nan, nan]: must be finite and at most 1e4 in size");
   EXPECT_EQ(ErrorOf("[world]\nwalls = [\n [0, 0, 1, 0],\n [1, 1, 1, 1]]\n"),
             "c.toml:4: world.walls[1] = shorter than 1e-3 m: must have two ends");
   EXPECT_EQ(ErrorOf("[lidar]\nfan = \"symmetric\"\nfrom_degrees = 1\n"),

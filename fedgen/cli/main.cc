@@ -6,12 +6,40 @@
 #include <functional>
 #include <iostream>
 
+#include "fedgen/base/nearest_name.h"
 #include "fedgen/cli/commands.h"
 #include "fedgen/cli/exit_code.h"
 #include "fedgen/cli/version.h"
 
 namespace fedgen {
 namespace {
+
+// CLI11 would read -1 as 2^64 - 1.
+std::string RefuseNegative(const std::string& text) {
+  return text.starts_with('-') ? "must be an integer >= 0" : "";
+}
+
+// What was meant by a verb that does not exist, as a complaint; nothing if every verb is known.
+std::optional<Error> FindUnknownVerb(const CLI::App& app, int argc, char** argv) {
+  const CLI::App* at = &app;
+  for (int index = 1; index < argc; ++index) {
+    const std::string word = argv[index];
+    const std::vector<const CLI::App*> verbs = at->get_subcommands([](const CLI::App*) { return true; });
+    if (verbs.empty() || word.starts_with('-')) return std::nullopt;
+    std::vector<std::string> names;
+    const CLI::App* next = nullptr;
+    for (const CLI::App* verb : verbs) {
+      names.push_back(verb->get_name());
+      if (verb->get_name() == word) next = verb;
+    }
+    if (next == nullptr) {
+      return Error{ErrorCode::kUsage, fmt::format("{}: no such verb, did you mean {}?",
+                                                  word.substr(0, 60), NearestName(word, names))};
+    }
+    at = next;
+  }
+  return std::nullopt;
+}
 
 int Main(int argc, char** argv) {
   CLI::App app(
@@ -33,6 +61,9 @@ int Main(int argc, char** argv) {
         ->type_name("KEY=VALUE")
         ->allow_extra_args(false);
   };
+  const auto add_seed = [](CLI::App* verb, std::uint64_t& seed, const char* what) {
+    verb->add_option("-s,--seed", seed, what)->check(RefuseNegative)->type_name("S");
+  };
   const auto count = CLI::Range(std::int64_t{1}, std::int64_t{1'000'000'000'000});
 
   EvaluateCommand evaluate;
@@ -51,7 +82,7 @@ int Main(int argc, char** argv) {
                    "threads [FEDGEN_NUM_THREADS, or the cores there are]; changes no bit of the result")
       ->check(CLI::Range(1, 1024))
       ->type_name("T");
-  verb->add_option("-s,--seed", evaluate.seed, "which worlds are drawn [1]")->type_name("S");
+  add_seed(verb, evaluate.seed, "which worlds are drawn [1]");
   verb->add_option("--kernel", evaluate.kernel, "auto, simd or scalar; changes no bit of the result")
       ->type_name("K");
   verb->add_flag("--json", evaluate.json, "one JSON object on stdout");
@@ -63,7 +94,7 @@ int Main(int argc, char** argv) {
   verb = worlds->add_subcommand("generate", "Draw worlds into a file (JSON Lines)");
   add_config(verb, generate.config, generate.overrides, true);
   verb->add_option("-n,--worlds", generate.worlds, "how many [10]")->check(count)->type_name("N");
-  verb->add_option("-s,--seed", generate.seed, "which worlds are drawn [1]")->type_name("S");
+  add_seed(verb, generate.seed, "which worlds are drawn [1]");
   verb->add_option("-o,--output", generate.output, "file to write")->required()->type_name("FILE");
   verb->add_flag("--force", generate.force, "replace an existing file");
   verb->callback([&] { run = [&] { return RunWorldsGenerate(generate); }; });
@@ -90,7 +121,7 @@ int Main(int argc, char** argv) {
   PolicyNewCommand fresh;
   verb = policy->add_subcommand("new", "Make a network with random weights");
   add_config(verb, fresh.config, fresh.overrides, true);
-  verb->add_option("-s,--seed", fresh.seed, "which weights are drawn [1]")->type_name("S");
+  add_seed(verb, fresh.seed, "which weights are drawn [1]");
   verb->add_option("-o,--output", fresh.output, "file to write, .fgp or .json")
       ->required()
       ->type_name("FILE");
@@ -116,6 +147,7 @@ int Main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+    if (const auto unknown = FindUnknownVerb(app, argc, argv)) return Complain(*unknown);
     std::string verb_path = "fedgen";
     const CLI::App* used = &app;
     while (!used->get_subcommands().empty()) {

@@ -47,11 +47,21 @@ Result<void> RunWorldsGenerate(const WorldsGenerateCommand& command) {
   const WorldSource source = DrawnWorlds(
       config->task, Key(command.seed).Fork(Stream::kEvaluation), BestKernel());
   Progress progress("generate", "worlds", command.worlds);
+  const double radius = config->task.robot.radius;
   World world;
   std::string block = WorldFileHeader() + "\n";
   constexpr std::size_t kBlockBytes = 1 << 20;
   for (std::int64_t index = 0; index < command.worlds; ++index) {
-    block += WorldToJson(source(index, world)) + "\n";
+    source(index, world);
+    // A world file holds no start that the robot cannot stand at; say so before anybody reads it.
+    for (std::size_t start = 0; start < world.starts.size(); ++start) {
+      if (Clearance(world, world.starts[start].x, world.starts[start].y) >= radius) continue;
+      return Error{ErrorCode::kConfig,
+                   fmt::format("{}: world.start: start {} of world {} touches an obstacle; a world "
+                               "file may not hold it",
+                               command.config, start, index)};
+    }
+    block += WorldToJson(world) + "\n";
     if (block.size() < kBlockBytes && index + 1 < command.worlds) continue;
     if (Result<void> written = file->Write(block); !written) return written;
     block.clear();
@@ -123,7 +133,7 @@ Result<void> RunWorldsShow(const WorldsShowCommand& command) {
   }
   if (command.picture.empty()) return {};
   FigureOptions options;
-  options.robot_radius = command.config.empty() ? 0.0 : task.robot.radius;
+  options.robot_radius = task.robot.radius;
   if (Result<void> saved =
           SaveFigure(panels, options, command.picture,
                      command.force ? IfExists::kReplace : IfExists::kRefuse);

@@ -127,8 +127,8 @@ void Batch::Move(int from_index, int to_index) {
       (*column)[row + to] = (*column)[row + from];
     }
   }
-  const auto copy_row = [&](AlignedVector<float>& rows, std::size_t stride) {
-    std::copy_n(rows.data() + from * stride, stride, rows.data() + to * stride);
+  const auto copy_row = [&](AlignedVector<float>& rows, std::size_t length) {
+    std::copy_n(rows.data() + from * length, length, rows.data() + to * length);
   };
   copy_row(ranges, static_cast<std::size_t>(beam_stride));
   if (world[to]->disturbance.kind == Disturbance::Kind::kUniformNoise) copy_row(noise, kNoiseSteps);

@@ -28,6 +28,7 @@ const std::vector<LidarOptions> kFans = {
     {1, 5, 180, 180},   {7, 5, -90, 90},      {64, 5, -180, 180},
     {1000, 5, -60, 60}, {33, 5, 80, 180},     {24, 5, -180, -100},
     {20, 5, -135, 135}, {1000, 3, -180, 180}, {16, 5, 44.9, 45.1},
+    {1024, 5, 20, 20.002},
 };
 
 struct View {
@@ -466,7 +467,7 @@ TEST(Observe, ReadsWhatTheNaiveOracleReads) {
 }
 
 TEST(Observe, GivesTheSameBitsInBothKernelsInRandomScenes) {
-  ExpectSameBitsTogether(180, kFans, 0.05F,
+  ExpectSameBitsTogether(120, kFans, 0.05F,
                          [](Key key, const LidarOptions& /*fan*/) { return DrawScene(key); });
 }
 

@@ -78,12 +78,14 @@ std::optional<FieldError> CheckInterval(const std::string& field, const Interval
   const std::string value = interval.low == interval.high
                                 ? fmt::format("{}", interval.low)
                                 : fmt::format("[{}, {}]", interval.low, interval.high);
-  constexpr double kLargest = 1e6;
+  // Within 10 km of the origin a float still tells millimetres apart.
+  constexpr double kLargest = 1e4;
   if (!(std::fabs(interval.low) <= kLargest && std::fabs(interval.high) <= kLargest)) {
-    return FieldError{field, value + ": must be finite and at most 1e6 in size"};
+    return FieldError{field, value + ": must be finite and at most 1e4 in size"};
   }
   if (interval.low > interval.high) return FieldError{field, value + ": low end above high end"};
   if (positive && interval.low <= 0) return FieldError{field, value + ": must be > 0"};
+  if (positive && interval.low < 0.001) return FieldError{field, value + ": must be >= 0.001"};
   return std::nullopt;
 }
 
@@ -148,8 +150,8 @@ std::optional<FieldError> Validate(const WorldDistribution& d) {
                        "must be >= 0"),
            CheckNumber("disturbance.intensity", push.intensity, push.intensity >= 0,
                        "must be >= 0"),
-           CheckNumber("disturbance.length_scale", push.length_scale, push.length_scale > 0,
-                       "must be > 0"),
+           CheckNumber("disturbance.length_scale", push.length_scale, push.length_scale >= 0.001,
+                       "must be >= 0.001"),
            CheckNumber("disturbance.shortest_wavelength", push.shortest_wavelength,
                        push.shortest_wavelength >= 0.001, "must be >= 0.001"),
            CheckNumber("disturbance.modes", push.modes,

@@ -78,7 +78,7 @@ std::vector<std::vector<std::uint32_t>> Bits(const World& world) {
 // Everything a world can have, in numbers that no short decimal gives exactly.
 WorldDistribution RichDistribution() {
   WorldDistribution d;
-  d.walls = {{-7.1, 0.1, -7.3, 12.7}, {7.1, 0.3, 1e6, 1e-3}, {0.0, 1.0, -0.0, 2.0}};
+  d.walls = {{-7.1, 0.1, -7.3, 12.7}, {7.1, 0.3, 1e4, 1e-3}, {0.0, 1.0, -0.0, 2.0}};
   d.boxes = {{20.3, 20.7, 0.1, 0.7, 0.3}};
   d.discs = {{30.1, 30.9, 0.123}};
   d.random_discs = {{3, 9}, {-5, 5}, {2, 10}, {0.1, 0.25}};

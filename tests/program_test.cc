@@ -98,7 +98,8 @@ TEST_F(Cli, SaysWhatItIs) {
 
 TEST_F(Cli, RefusesFlagsThatMakeNoSense) {
   ExpectMistake("", 2, "subcommand");
-  ExpectMistake("evaluat", 2, "evaluat");
+  ExpectMistake("evaluat", 2, "evaluat: no such verb, did you mean evaluate?");
+  ExpectMistake("worlds shw", 2, "shw: no such verb, did you mean show?");
   ExpectMistake("evaluate", 2, "--config");
   ExpectMistake("evaluate " + tables_ + "--policy straight --wrlds 3", 2, "--wrlds");
   ExpectMistake("evaluate " + tables_ + "--policy straight --worlds 0", 2, "--worlds");
@@ -227,8 +228,8 @@ TEST_F(Cli, HashDependsOnTheQuestionOnly) {
 }
 
 TEST_F(Cli, AWorldFileDrivesAsTheDrawnWorldsDo) {
-  for (const std::string& config :
-       {tables_, default_, "--config '" FEDGEN_SOURCE_DIR "/configs/random-start.toml' "}) {
+  const std::string random_start = "--config '" FEDGEN_SOURCE_DIR "/configs/random-start.toml' ";
+  for (const std::string& config : {tables_, default_, random_start}) {
     ASSERT_EQ(Run("worlds generate --force " + config + "-n 200 --seed 4 -o w.jsonl").exit_code, 0);
     EXPECT_EQ(Evaluate(config + "-p gap-follower --world-file w.jsonl")["outcome_hash"],
               Evaluate(config + "-p gap-follower -n 200 --seed 4")["outcome_hash"])
