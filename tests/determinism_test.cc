@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Same seed, same bits: for any number of threads, either kernel, any split into chunks and slots, in
-// Debug and Release, and as they were when the golden values below were written down.
+// Same seed, same bits: for any number of threads, either kernel, any split into chunks and slots,
+// in Debug and Release, and as they were when the golden values below were written down.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -20,8 +20,8 @@ struct Case {
   const char* name;
   Task (*task)();
   Policy (*policy)(const Task& task);
-  // outcome_hash of the first kGoldenEpisodes episodes. Changes only when the numbers of the simulation
-  // mean to change; a failing test prints the new value.
+  // outcome_hash of the first kGoldenEpisodes episodes. Changes only when the numbers of the
+  // simulation mean to change; a failing test prints the new value.
   std::uint64_t golden;
 };
 
@@ -29,7 +29,9 @@ void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
 Policy Straight(const Task& /*task*/) { return StraightAhead{}; }
 Policy Gap(const Task& /*task*/) { return GapFollower{}; }
-Policy TextNet(const Task& task) { return RandomTextNet(task, Key(1).Fork(Stream::kInitialPolicy)); }
+Policy TextNet(const Task& task) {
+  return RandomTextNet(task, Key(1).Fork(Stream::kInitialPolicy));
+}
 Policy TablesNet(const Task& task) {
   return RandomTablesNet(task, Key(2).Fork(Stream::kInitialPolicy));
 }
@@ -41,13 +43,13 @@ constexpr Case kGolden[] = {
     {"TextStraight", TextTask, Straight, 0x9638810674a2bb24},
     {"TextGapFollower", TextTask, Gap, 0xfdba52ca822ae670},
     {"TextTextNet", TextTask, TextNet, 0x4329a435dc05a045},
-    {"TextTablesNet", TextTask, TablesNet, 0x16b9c989ceb77248},
+    {"TextTablesNet", TextTask, TablesNet, 0xefbfb6651c1100b6},
     {"TablesStraight", TablesTask, Straight, 0x9566bca215f931df},
     {"TablesGapFollower", TablesTask, Gap, 0x5d275b82bc59231b},
     {"TablesTextNet", TablesTask, TextNet, 0x140c670a8ada3fa2},
-    {"TablesTablesNet", TablesTask, TablesNet, 0xb4c7032f1ab20355},
-    {"MixedGapFollower", MixedTask, Gap, 0x27e7f6864966a9df},
-    {"MixedTextNet", MixedTask, TextNet, 0xc1762bfdc5afa7a9},
+    {"TablesTablesNet", TablesTask, TablesNet, 0x5a27dcfd300f6eeb},
+    {"MixedGapFollower", MixedTask, Gap, 0x369e622f144dc14e},
+    {"MixedTextNet", MixedTask, TextNet, 0x651555adc1080d58},
 };
 
 struct Split {

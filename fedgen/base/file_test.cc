@@ -186,7 +186,7 @@ TEST_F(AtomicFileTest, ObeysTheUmask) {
   const Result<void> written = WriteFileAtomically(Path("out"), "", IfExists::kRefuse);
   ::umask(before);
   ASSERT_TRUE(written);
-  struct stat status {};
+  struct stat status{};
   ASSERT_EQ(::stat(Path("out").c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0640U);
 }

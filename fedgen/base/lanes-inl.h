@@ -41,8 +41,14 @@ HWY_INLINE F Load(const float* p) { return hn::Load(FloatTag(), p); }
 HWY_INLINE F LoadUnaligned(const float* p) { return hn::LoadU(FloatTag(), p); }
 HWY_INLINE void Store(F v, float* p) { hn::Store(v, FloatTag(), p); }
 
-HWY_INLINE F Fma(F a, F b, F c) { return hn::MulAdd(a, b, c); }        // a b + c
-HWY_INLINE F NegFma(F a, F b, F c) { return hn::NegMulAdd(a, b, c); }  // c - a b
+template <typename V>
+HWY_INLINE V Fma(V a, V b, V c) {  // a b + c
+  return hn::MulAdd(a, b, c);
+}
+template <typename V>
+HWY_INLINE V NegFma(V a, V b, V c) {  // c - a b
+  return hn::NegMulAdd(a, b, c);
+}
 // Found by name lookup on their arguments anyway; Round is to nearest, ties to even.
 using hn::Abs;
 using hn::And;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The functions of lanes-inl.h and philox-inl.h, compiled for both widths as a kernel would: against
-// the C++ library in double, against Key, and against each other bit for bit.
+// The functions of lanes-inl.h and philox-inl.h, compiled for both widths as a kernel would:
+// against the C++ library in double, against Key, and against each other bit for bit.
 
 #include <gtest/gtest.h>
 
@@ -146,11 +146,8 @@ void ExpectSameBits(const Floats& in, const Floats& scalar, const Floats& simd) 
 }
 
 // The form of a function that each kernel would run.
-#define FEDGEN_BOTH(function)                          \
-  {                                                    \
-    FEDGEN_LANES_DISPATCH(Kernel::kScalar, function),  \
-        FEDGEN_LANES_DISPATCH(BestKernel(), function)  \
-  }
+#define FEDGEN_BOTH(function) \
+  {FEDGEN_LANES_DISPATCH(Kernel::kScalar, function), FEDGEN_LANES_DISPATCH(BestKernel(), function)}
 
 struct Both {
   Function scalar;
@@ -187,7 +184,8 @@ TEST(SinCos, StaysOnTheUnitCircleUpTo1e4) {
 }
 
 TEST(SinCos, KnowsTheQuadrants) {
-  const Floats in = {0, 1.57079633F, 3.14159265F, 4.71238898F, -1.57079633F, -3.14159265F, 6.2831853F, 7.85398163F};
+  const Floats in = {0,          1.57079633F, 3.14159265F, 4.71238898F, -1.57079633F, -3.14159265F,
+                     6.2831853F, 7.85398163F};
   const Floats sin = Apply(kSin.scalar, in);
   const Floats cos = Apply(kCos.scalar, in);
   const double expected_sin[] = {0, 1, 0, -1, -1, 0, 0, 1};

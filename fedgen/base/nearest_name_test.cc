@@ -49,10 +49,10 @@ TEST(NearestName, HasTheSmallestEditDistance) {
     const std::string name = draw_word(key.Fork(0));
     std::vector<std::string> known;
     for (std::uint64_t at = 1; at <= 4; ++at) known.push_back(draw_word(key.Fork(at)));
-    const auto nearest = std::min_element(
-        known.begin(), known.end(), [&](const std::string& a, const std::string& b) {
-          return NaiveDistance(name, a) < NaiveDistance(name, b);
-        });
+    const auto nearest = std::min_element(known.begin(), known.end(),
+                                          [&](const std::string& a, const std::string& b) {
+                                            return NaiveDistance(name, a) < NaiveDistance(name, b);
+                                          });
     EXPECT_EQ(NearestName(name, known), *nearest) << "name " << name;
   }
 }

@@ -99,7 +99,8 @@ TEST_P(OrderedParallelForTest, ReducesToTheSameBitsAsOneThread) {
     OrderedParallelFor(
         2000, num_threads, window,
         [&](std::int64_t task, int /*worker*/) {
-          slots[static_cast<std::size_t>(task % window)] = 1.0 / static_cast<double>(Churn(task) + 3);
+          slots[static_cast<std::size_t>(task % window)] =
+              1.0 / static_cast<double>(Churn(task) + 3);
         },
         [&](std::int64_t task) { total += slots[static_cast<std::size_t>(task % window)]; });
     return total;
@@ -142,7 +143,8 @@ TEST(OrderedParallelFor, FillsTheWindowBehindASlowTask) {
 }
 
 TEST(OrderedParallelForDeathTest, NeedsASlotForEachThread) {
-  EXPECT_DEATH(OrderedParallelFor(1, 2, 1, [](std::int64_t, int) {}, [](std::int64_t) {}),
+  EXPECT_DEATH(OrderedParallelFor(
+                   1, 2, 1, [](std::int64_t, int) {}, [](std::int64_t) {}),
                "threads 2, window 1");
 }
 

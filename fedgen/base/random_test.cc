@@ -73,8 +73,7 @@ TEST(Key, ForksToPhiloxBlocksOfDomainOne) {
     const RandomBlock words = Key(8).Block(trial);
     const std::uint64_t bits = words[0] | std::uint64_t{words[1]} << 32;
     const std::uint64_t index = words[2] | std::uint64_t{words[3]} << 32;
-    const RandomBlock block =
-        NaivePhilox({Low(index), High(index), 1, 0}, {Low(bits), High(bits)});
+    const RandomBlock block = NaivePhilox({Low(index), High(index), 1, 0}, {Low(bits), High(bits)});
     EXPECT_EQ(Key(bits).Fork(index).bits(), block[0] | std::uint64_t{block[1]} << 32);
   }
 }

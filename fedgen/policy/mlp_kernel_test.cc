@@ -11,7 +11,8 @@ namespace fedgen {
 namespace {
 
 float Draw(Key key, std::uint64_t index, double low, double high) {
-  return static_cast<float>(low + (high - low) * static_cast<double>(UnitFloat(key.Block(index)[0])));
+  return static_cast<float>(low +
+                            (high - low) * static_cast<double>(UnitFloat(key.Block(index)[0])));
 }
 
 // Fills what robots sense with random numbers of the sizes they have.
@@ -105,8 +106,16 @@ struct Shape {
 };
 
 const std::vector<Shape> kShapes = {
-    {{}, 20},          {{1}, 1},       {{5}, 7},          {{7, 1, 7}, 8},  {{20}, 20},
-    {{20, 20, 20}, 20}, {{33, 9}, 33}, {{300}, 20},       {{6, 300, 5}, 64}, {{4}, 200},
+    {{}, 20},
+    {{1}, 1},
+    {{5}, 7},
+    {{7, 1, 7}, 8},
+    {{20}, 20},
+    {{20, 20, 20}, 20},
+    {{33, 9}, 33},
+    {{300}, 20},
+    {{6, 300, 5}, 64},
+    {{4}, 200},
     {{11, 13, 17, 19}, 9},
 };
 
@@ -165,8 +174,9 @@ TEST(DecideMlp, ReadsItsInputsInTheDocumentedOrder) {
   options.output_map = OutputMap::kClamp;
   Mlp mlp = MakeMlp(options, 20, 5, 100);
   const float* ranges = batch.ranges.data() + 3 * lidar.beam_stride;
-  std::vector<float> expected = {batch.x[3],   batch.y[3],            batch.sin[3],
-                                 batch.cos[3], batch.goal_forward[3], batch.goal_left[3]};
+  std::vector<float> expected = {
+      batch.x[3],        batch.y[3], batch.sin[3], batch.cos[3], batch.goal_forward[3],
+      batch.goal_left[3]};
   expected.insert(expected.end(), ranges, ranges + 20);
   for (const Kernel kernel : {Kernel::kScalar, BestKernel()}) {
     for (std::size_t input = 0; input < expected.size(); ++input) {

@@ -99,7 +99,8 @@ TEST(DrawParameters, KeepsTheSizeOfInputs) {
     EXPECT_NEAR(sum / n, 0, 5 * 0.5 / std::sqrt(inputs * n));
     EXPECT_NEAR(sum2 / n * inputs, 0.25, 0.25 * 5 * std::sqrt(0.8 / n));
     EXPECT_GT(largest, 0.8 * bound);
-    for (int bias = 0; bias < mlp.layer_outputs(layer); ++bias) EXPECT_EQ(mlp.parameters[at++], 0.0F);
+    for (int bias = 0; bias < mlp.layer_outputs(layer); ++bias)
+      EXPECT_EQ(mlp.parameters[at++], 0.0F);
   }
   EXPECT_EQ(at, mlp.parameters.size());
 }

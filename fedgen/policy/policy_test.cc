@@ -90,8 +90,21 @@ TEST(GapFollower, TurnsAwayFromADiscAhead) {
 
 TEST(GapFollower, DrivesThroughAGapWideEnoughForItsDisc) {
   // A row of discs across the way with one opening of 1.4 m to the left.
-  const World row = WithDiscs({{1.5F, 3, 0.4F}, {0.7F, 3, 0.4F}, {-0.1F, 3, 0.4F}, {-2.3F, 3, 0.4F}});
+  const World row =
+      WithDiscs({{1.5F, 3, 0.4F}, {0.7F, 3, 0.4F}, {-0.1F, 3, 0.4F}, {-2.3F, 3, 0.4F}});
   EXPECT_GT(Decide(GapFollower{}, row, {0, 1, kUp}), 0.1F);
+}
+
+// Two discs of radius 0.15 leave 0.5 m or 1 m between them, 1.5 m ahead. The robot's disc with its
+// margin is 0.66 m wide.
+TEST(GapFollower, GoesAroundAGapTooNarrowForItsDisc) {
+  const World narrow = WithDiscs({{-0.4F, 2.5F, 0.15F}, {0.4F, 2.5F, 0.15F}});
+  const World wide = WithDiscs({{-0.65F, 2.5F, 0.15F}, {0.65F, 2.5F, 0.15F}});
+  EXPECT_GT(std::fabs(Decide(GapFollower{}, narrow, {0, 1, kUp})), 0.1F);
+  EXPECT_NEAR(Decide(GapFollower{}, wide, {0, 1, kUp}), 0, 1e-4);
+  GapFollower careful;
+  careful.margin = 0.5;
+  EXPECT_GT(std::fabs(Decide(careful, wide, {0, 1, kUp})), 0.1F);
 }
 
 TEST(GapFollower, PrefersTheGoal) {
@@ -106,8 +119,8 @@ TEST(GapFollower, PrefersTheGoal) {
 }
 
 // Eq. 14: in the open, the best of beams 6 degrees apart is the one at the goal, 12 degrees to the
-// left; half of that is turned in one step of 0.05 s. Of the car's full turn of 0.625 rad a step, as
-// large a share of its steering limit is asked for.
+// left; half of that is turned in one step of 0.05 s. Of the car's full turn of 0.625 rad a step,
+// as large a share of its steering limit is asked for.
 TEST(GapFollower, TurnsItsShareOfTheWayInOneStep) {
   const double angle = 12 * std::numbers::pi / 180;
   World world;

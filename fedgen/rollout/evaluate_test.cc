@@ -50,8 +50,9 @@ TEST(Tally, AddsUpEpisodes) {
 
 TEST(Tally, HasAFingerprintOfEveryEpisode) {
   const EpisodeOptions options;
-  const std::vector<Episode> episodes = {
-      {Outcome::kReachedGoal, 72, 0}, {Outcome::kCollided, 30, 5.5F}, {Outcome::kCollided, 30, 5.5F}};
+  const std::vector<Episode> episodes = {{Outcome::kReachedGoal, 72, 0},
+                                         {Outcome::kCollided, 30, 5.5F},
+                                         {Outcome::kCollided, 30, 5.5F}};
   const auto hash = [&](const std::vector<std::size_t>& order, const std::vector<Episode>& of) {
     Tally tally;
     for (const std::size_t at : order) tally.Add(options, static_cast<std::int64_t>(at), of[at]);
@@ -124,9 +125,9 @@ TEST(Evaluate, ReportsItsProgressInOrder) {
   EXPECT_EQ(done, (std::vector<std::int64_t>{30, 60, 90, 100}));
 }
 
-// A disc of radius r blocks the line x = 0 over a width of 2 R with R = r + 0.27; seen every 0.125 m,
-// of 2 (R - 0.0625^2 / (6 R)) on average. Discs are independent, so n of them leave the way free with
-// (1 - E width / 10)^n.
+// A disc of radius r blocks the line x = 0 over a width of 2 R with R = r + 0.27; seen every 0.125
+// m, of 2 (R - 0.0625^2 / (6 R)) on average. Discs are independent, so n of them leave the way free
+// with (1 - E width / 10)^n.
 double StraightSafeRate(const DiscDistribution& discs) {
   const double low = discs.radius.low + 0.27;
   const double high = discs.radius.high + 0.27;
@@ -137,8 +138,9 @@ double StraightSafeRate(const DiscDistribution& discs) {
   return sum / (discs.count.high - discs.count.low + 1);
 }
 
-// One beam suffices to drive without looking. The disturbance sways the robot by some cm, which sweeps
-// a little more: 0.001 of the rate, and five standard deviations. (Debug builds drive fewer worlds.)
+// One beam suffices to drive without looking. The disturbance sways the robot by some cm, which
+// sweeps a little more: 0.001 of the rate, and five standard deviations. (Debug builds drive fewer
+// worlds.)
 #ifdef NDEBUG
 constexpr std::int64_t kStraightWorlds = 100000;
 #else

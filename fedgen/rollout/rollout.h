@@ -61,7 +61,7 @@ class Rollout {
   Rollout(const Rollout&) = delete;
   Rollout& operator=(const Rollout&) = delete;
 
-  static constexpr int kDefaultSlots = 32;
+  static constexpr int kDefaultSlots = 64;
 
   /// Runs episodes [first, first + episodes.size()) and writes episodes[e - first]. If trajectories
   /// is not empty it has the same size and receives the ways. Returns the steps taken.

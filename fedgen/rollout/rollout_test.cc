@@ -17,7 +17,8 @@ const Policy kStraight = StraightAhead{};
 
 bool operator==(const Episode& a, const Episode& b) {
   return a.outcome == b.outcome && a.steps == b.steps &&
-         std::bit_cast<std::uint32_t>(a.goal_distance) == std::bit_cast<std::uint32_t>(b.goal_distance);
+         std::bit_cast<std::uint32_t>(a.goal_distance) ==
+             std::bit_cast<std::uint32_t>(b.goal_distance);
 }
 
 // Discs everywhere and a field: the text's world.
@@ -57,7 +58,8 @@ Driven Drive(const Task& task, const Policy& policy, const World& world) {
   for (const Kernel kernel : {Kernel::kScalar, BestKernel()}) {
     Rollout rollout(task, policy, kernel);
     Driven& one = driven.emplace_back();
-    one.steps = rollout.Run(GivenWorlds({&world, 1}), 1, 0, {&one.episode, 1}, {&one.trajectory, 1});
+    one.steps =
+        rollout.Run(GivenWorlds({&world, 1}), 1, 0, {&one.episode, 1}, {&one.trajectory, 1});
   }
   EXPECT_TRUE(driven[0].episode == driven[1].episode);
   EXPECT_EQ(driven[0].trajectory.poses, driven[1].trajectory.poses);
@@ -77,8 +79,8 @@ TEST(Rollout, ArrivesStraightAheadOnStep72) {
   EXPECT_DOUBLE_EQ(Cost(task.episode, driven.episode), 1 - std::exp(-0.36));  // Eq. 3
 }
 
-// The published tables: the robot must be 0.1 past the line, which the 73rd step does; counting from
-// step 0 that is 3.6 s again.
+// The published tables: the robot must be 0.1 past the line, which the 73rd step does; counting
+// from step 0 that is 3.6 s again.
 TEST(Rollout, ArrivesOnStep73WhereTheTablesDrawTheLine) {
   Task task;
   task.episode.clock = EpisodeOptions::Clock::kStepIndex;
@@ -119,8 +121,8 @@ TEST(Rollout, CollidesWithADiscInTheWay) {
   EXPECT_FLOAT_EQ(driven.episode.goal_distance, 10 - 4.625F);
 }
 
-// At y = 9.875 the disc at 10.3 is 0.425 away, farther than 0.1 + 0.27; at y = 10, in the goal, it is
-// 0.3 away.
+// At y = 9.875 the disc at 10.3 is 0.425 away, farther than 0.1 + 0.27; at y = 10, in the goal, it
+// is 0.3 away.
 TEST(Rollout, CountsACollisionBeforeAnArrivalInTheSameStep) {
   World world = EmptyWorld();
   world.discs.Add(0, 10.3F, 0.1F);
@@ -167,7 +169,8 @@ TEST(Rollout, EndsAtStepZeroIfTheStartIsACollisionOrTheGoal) {
   EXPECT_EQ(arrived.episode.steps, 0);
 }
 
-// Episode e is start e % n of world e / n. Starts 0.125 (e + 1) before the goal arrive on that step.
+// Episode e is start e % n of world e / n. Starts 0.125 (e + 1) before the goal arrive on that
+// step.
 TEST(Rollout, DrivesEveryStartOfEveryWorld) {
   std::vector<World> worlds(3);
   for (std::size_t w = 0; w < 3; ++w) {
@@ -239,8 +242,8 @@ TEST(Rollout, RecordsWaysThatReplay) {
       for (std::size_t step = 0; step < way.poses.size(); ++step) {
         const bool touches =
             Clearance(world, way.poses[step].x, way.poses[step].y) < task.robot.radius - 1e-5;
-        ASSERT_TRUE(!touches || (step + 1 == way.poses.size() &&
-                                 episodes[e].outcome == Outcome::kCollided));
+        ASSERT_TRUE(!touches ||
+                    (step + 1 == way.poses.size() && episodes[e].outcome == Outcome::kCollided));
       }
       longest = std::max(longest, episodes[e].steps);
     }

@@ -26,7 +26,8 @@ TEST(Validate, NamesWhatIsWrongWithAnEpisode) {
   };
   const std::vector<Case> cases = {
       {[](EpisodeOptions& o) { o.time_step = 0; }, "time_step", "0: must be in (0, 10]"},
-      {[](EpisodeOptions& o) { o.time_step = std::nan(""); }, "time_step", "nan: must be in (0, 10]"},
+      {[](EpisodeOptions& o) { o.time_step = std::nan(""); }, "time_step",
+       "nan: must be in (0, 10]"},
       {[](EpisodeOptions& o) { o.time_step = 11; }, "time_step", "11: must be in (0, 10]"},
       {[](EpisodeOptions& o) { o.horizon = 0; }, "horizon", "0: must be in 1..1000000"},
       {[](EpisodeOptions& o) { o.horizon = 1000001; }, "horizon", "1000001: must be in 1..1000000"},

@@ -19,6 +19,7 @@ Batch::Batch(int num_slots, const Lidar& lidar)
   step.resize(n);
   noise_key.resize(n);
   num_discs.resize(n);
+  push_kind.resize(n);
   collided.resize(n);
   arrived.resize(n);
   for (AlignedVector<float>* column :
@@ -95,6 +96,7 @@ void Batch::Place(int slot_index, const World& in_world, const Pose& start,
   goal_y[slot] = is_disc ? goal.y : goal.normal_y;
   goal_size[slot] = is_disc ? goal.radius : goal.offset;
   goal_depth[slot] = goal.depth;
+  push_kind[slot] = in_world.disturbance.kind;
   gain_x[slot] = in_world.disturbance.gain[0];
   gain_y[slot] = in_world.disturbance.gain[1];
   gain_heading[slot] = in_world.disturbance.gain[2];
@@ -115,6 +117,7 @@ void Batch::Move(int from_index, int to_index) {
     (*column)[to] = (*column)[from];
   }
   num_discs[to] = num_discs[from];
+  push_kind[to] = push_kind[from];
   const auto stride = static_cast<std::size_t>(capacity);
   for (std::size_t row = 0; row < disc_x.size(); row += stride) {
     disc_x[row + to] = disc_x[row + from];
@@ -131,7 +134,7 @@ void Batch::Move(int from_index, int to_index) {
     std::copy_n(rows.data() + from * length, length, rows.data() + to * length);
   };
   copy_row(ranges, static_cast<std::size_t>(beam_stride));
-  if (world[to]->disturbance.kind == Disturbance::Kind::kUniformNoise) copy_row(noise, kNoiseSteps);
+  if (push_kind[to] == Disturbance::Kind::kUniformNoise) copy_row(noise, kNoiseSteps);
 }
 
 }  // namespace fedgen

@@ -46,6 +46,7 @@ struct Batch {
   AlignedVector<float> goal_x, goal_y;                    // [capacity] unit normal, or centre in m
   AlignedVector<float> goal_size;                         // [capacity] m, offset or radius
   AlignedVector<float> goal_depth;                        // [capacity] m
+  std::vector<Disturbance::Kind> push_kind;               // [capacity]
   AlignedVector<float> gain_x, gain_y, gain_heading;      // [capacity] of the disturbance
 
   // What it meets (written by Observe).

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The disturbances of Eq. 5, as Disturb() gives them: statistics of the Von Karman field over worlds,
-// and the uniform noise number by number.
+// The disturbances of Eq. 5, as Disturb() gives them: statistics of the Von Karman field over
+// worlds, and the uniform noise number by number.
 
 #include <gtest/gtest.h>
 
@@ -90,8 +90,9 @@ double NaiveField(const Disturbance& field, const Point& p) {
   return field.amplitude * sum;
 }
 
-// Rounding: k . p is below 4 * 14 = 56 cycles, whose half ulp is 2e-6 cycles or 1.2e-5 rad, once for
-// each of two additions; 32 waves of amplitude 0.7 sqrt(2 / 32) = 0.175 add up to at most 1.4e-4.
+// Rounding: k . p is below 4 * 14 = 56 cycles, whose half ulp is 2e-6 cycles or 1.2e-5 rad, once
+// for each of two additions; 32 waves of amplitude 0.7 sqrt(2 / 32) = 0.175 add up to at
+// most 1.4e-4.
 TEST(VonKarmanField, IsTheSumOfItsWaves) {
   Probe probe;
   for (std::uint64_t trial = 0; trial < 200; ++trial) {
@@ -115,8 +116,8 @@ TEST(VonKarmanField, GivesTheSameBitsInBothKernels) {
   Probe simd(BestKernel());
   for (std::uint64_t trial = 0; trial < 300; ++trial) {
     const int modes = 8 * (1 + static_cast<int>(trial % 9));
-    const World world = MakeWorld(Field(1 + 0.1 * static_cast<double>(trial), 0.1, modes),
-                                  Key(3).Fork(trial));
+    const World world =
+        MakeWorld(Field(1 + 0.1 * static_cast<double>(trial), 0.1, modes), Key(3).Fork(trial));
     std::vector<Point> points;
     for (std::uint64_t at = 0; at < 30; ++at) {
       const RandomBlock words = Key(4).Fork(trial).Block(at);
@@ -231,7 +232,8 @@ TEST(VonKarmanField, HasTheVonKarmanSpectrumAlongAnyLine) {
       const double expected =
           variance / share * 2 / std::numbers::pi * std::pow(1 + std::pow(1.339 * k, 2), -5.0 / 6);
       // Five standard errors, and 4 % for the window's width and the missing waves beyond the cut.
-      EXPECT_NEAR(spectrum.power[bin].mean, expected, 5 * spectrum.power[bin].error + 0.04 * expected)
+      EXPECT_NEAR(spectrum.power[bin].mean, expected,
+                  5 * spectrum.power[bin].error + 0.04 * expected)
           << "k = " << k << " rad/m";
     }
   }

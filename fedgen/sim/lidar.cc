@@ -33,7 +33,9 @@ Lidar::Lidar(const LidarOptions& o)
       beam_stride(PadToLaneGroup(o.beams)),
       range(static_cast<float>(o.range)),
       cos(static_cast<std::size_t>(beam_stride)),
-      sin(static_cast<std::size_t>(beam_stride)) {
+      sin(static_cast<std::size_t>(beam_stride)),
+      fan_cos(static_cast<std::size_t>(beam_stride)),
+      fan_sin(static_cast<std::size_t>(beam_stride)) {
   constexpr double kDegree = std::numbers::pi / 180;
   const double from = o.from_degrees * kDegree;
   const double to = o.to_degrees * kDegree;
@@ -46,11 +48,16 @@ Lidar::Lidar(const LidarOptions& o)
   const double centre = (from + to) / 2;
   centre_cos = static_cast<float>(std::cos(centre));
   centre_sin = static_cast<float>(std::sin(centre));
-  half_width_cos = static_cast<float>(std::cos(std::min((to - from) / 2, std::numbers::pi)));
+  half_width = static_cast<float>((to - from) / 2);
+  half_width_cos = static_cast<float>(std::cos((to - from) / 2));
+  half_width_sin = static_cast<float>(std::sin((to - from) / 2));
   for (int beam = 0; beam < beam_stride; ++beam) {
     const double angle = from + step * std::min(beam, o.beams - 1);
-    cos[static_cast<std::size_t>(beam)] = static_cast<float>(std::cos(angle));
-    sin[static_cast<std::size_t>(beam)] = static_cast<float>(std::sin(angle));
+    const auto at = static_cast<std::size_t>(beam);
+    cos[at] = static_cast<float>(std::cos(angle));
+    sin[at] = static_cast<float>(std::sin(angle));
+    fan_cos[at] = static_cast<float>(std::cos(angle - centre));
+    fan_sin[at] = static_cast<float>(std::sin(angle - centre));
   }
 }
 

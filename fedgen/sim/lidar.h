@@ -34,9 +34,15 @@ struct Lidar {
   float range;               // m
   float first, spacing;      // rad; angle of beam 0 and from one beam to the next (> 0)
   bool wraps;                // the fan reaches behind the robot: angles near +-pi need care
-  float centre_cos, centre_sin, half_width_cos;  // the fan as a cone, for skipping walls
   AlignedVector<float> cos;  // [beam_stride] of the beam's angle to the heading
   AlignedVector<float> sin;  // [beam_stride]; padding repeats the last beam
+
+  // The same fan as a cone around its centre, which is how kernels see it.
+  float centre_cos, centre_sin;          // of the centre's angle to the heading
+  float half_width;                      // rad, from the centre to the last beam
+  float half_width_cos, half_width_sin;
+  AlignedVector<float> fan_cos;          // [beam_stride] of the beam's angle to the centre
+  AlignedVector<float> fan_sin;          // [beam_stride]
 };
 
 }  // namespace fedgen

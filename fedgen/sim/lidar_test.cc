@@ -34,8 +34,8 @@ TEST(Lidar, LooksToBothSidesAsTheAncestorDoes) {
 }
 
 TEST(Lidar, HasBeamsAtFirstPlusMultiplesOfSpacing) {
-  for (const LidarOptions& options :
-       {kOneSidedFan, kSymmetricFan, LidarOptions{7, 3, -180, 180}, LidarOptions{1000, 8, 10, 95}}) {
+  for (const LidarOptions& options : {kOneSidedFan, kSymmetricFan, LidarOptions{7, 3, -180, 180},
+                                      LidarOptions{1000, 8, 10, 95}}) {
     const Lidar lidar(options);
     for (int beam = 0; beam < options.beams; ++beam) {
       const double angle = lidar.first + static_cast<double>(lidar.spacing) * beam;
@@ -65,8 +65,8 @@ TEST(Lidar, PadsARowToGroupsOfEightWithTheLastBeam) {
 }
 
 TEST(Validate, AcceptsEveryFanALidarCanHave) {
-  for (const LidarOptions& options :
-       {kOneSidedFan, kSymmetricFan, LidarOptions{1, 0.1, 0, 0}, LidarOptions{1024, 1e4, -180, 180}}) {
+  for (const LidarOptions& options : {kOneSidedFan, kSymmetricFan, LidarOptions{1, 0.1, 0, 0},
+                                      LidarOptions{1024, 1e4, -180, 180}}) {
     EXPECT_FALSE(Validate(options));
   }
 }

@@ -72,22 +72,21 @@ HWY_INLINE void DrawNoise(std::size_t slot, const Disturbance& push, Batch& batc
   }
 }
 
-HWY_INLINE float NoiseAt(std::size_t slot, const Disturbance& push, Batch& batch) {
+HWY_INLINE float NoiseAt(std::size_t slot, Batch& batch) {
   constexpr std::uint32_t kBlocks = Batch::kNoiseSteps / 4;
   const auto phase = static_cast<std::uint32_t>(batch.step[slot]) % Batch::kNoiseSteps;
-  if (phase == 0) DrawNoise(slot, push, batch);
+  if (phase == 0) DrawNoise(slot, batch.world[slot]->disturbance, batch);
   return batch.noise[slot * Batch::kNoiseSteps + phase % 4 * kBlocks + phase / 4];
 }
 
 void DisturbLanes(int last, Batch& batch) {
   for (int index = 0; index < last; ++index) {
     const auto slot = static_cast<std::size_t>(index);
-    const Disturbance& push = batch.world[slot]->disturbance;
     float d = 0;
-    if (push.kind == Disturbance::Kind::kVonKarman) {
-      d = FieldAt(push, batch.x[slot], batch.y[slot]);
-    } else if (push.kind == Disturbance::Kind::kUniformNoise) {
-      d = NoiseAt(slot, push, batch);
+    if (batch.push_kind[slot] == Disturbance::Kind::kVonKarman) {
+      d = FieldAt(batch.world[slot]->disturbance, batch.x[slot], batch.y[slot]);
+    } else if (batch.push_kind[slot] == Disturbance::Kind::kUniformNoise) {
+      d = NoiseAt(slot, batch);
     }
     batch.push[slot] = d;
   }

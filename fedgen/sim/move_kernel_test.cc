@@ -78,8 +78,8 @@ TEST_P(AdvanceTest, AddsThePushToTheRates) {
   ExpectNear(after, 0.05 * (2.5 + 0.4), 0.05 * -0.6, 0.05 * 3);
 }
 
-// 2.5 m/s * 0.05 s = 0.125 m is a float, and sin of the float nearest to pi / 2 rounds to 1, so y is
-// exact at every step; x drifts by cos(pi / 2) = -4e-8 of the way.
+// 2.5 m/s * 0.05 s = 0.125 m is a float, and sin of the float nearest to pi / 2 rounds to 1, so y
+// is exact at every step; x drifts by cos(pi / 2) = -4e-8 of the way.
 TEST_P(AdvanceTest, DrivesStraightFor73Steps) {
   Batch batch = MakeBatch(1);
   batch.Place(0, kEmpty, {0, 1, kUp}, Key(0));
@@ -110,7 +110,8 @@ TEST_P(AdvanceTest, DrivesARegularPolygonAtConstantSteering) {
 
 INSTANTIATE_TEST_SUITE_P(Kernels, AdvanceTest, ::testing::Values(Kernel::kScalar, BestKernel()),
                          [](const auto& instance) {
-                           return std::to_string(instance.index) + std::string(KernelName(instance.param));
+                           return std::to_string(instance.index) +
+                                  std::string(KernelName(instance.param));
                          });
 
 float Draw(std::uint64_t address, int word, float low, float high) {
@@ -151,9 +152,8 @@ TEST(Advance, FollowsEulersMethodAndGivesTheSameBitsInBothKernels) {
           batch->push_heading[slot] = push_heading;
         }
         const double obeyed = std::clamp<double>(u, -limit, limit);
-        const double turn = robot.kind == RobotOptions::Kind::kCar
-                                ? std::tan(obeyed) / robot.length
-                                : obeyed;
+        const double turn =
+            robot.kind == RobotOptions::Kind::kCar ? std::tan(obeyed) / robot.length : obeyed;
         State& state = naive[slot];
         state.x += 0.05 * (robot.speed * std::cos(state.heading) + push_x);
         state.y += 0.05 * (robot.speed * std::sin(state.heading) + push_y);

@@ -16,7 +16,8 @@ namespace fedgen {
 namespace HWY_NAMESPACE {
 
 // Notation: world frame (x, y); body frame (forward, left) with its origin at the robot's centre and
-// its first axis along the heading. A "group" is kLanes robots in neighbouring slots.
+// its first axis along the heading; fan frame, the same along the centre of the lidar's fan. A "group"
+// is kLanes robots in neighbouring slots.
 
 // ---- The formulas, the same for both kernels ----
 
@@ -34,6 +35,13 @@ HWY_INLINE Robot GroupOfRobots(const Batch& batch, int slot) {
           Load(batch.sin.data() + slot)};
 }
 
+/// The robots with the centre of the fan for a heading.
+HWY_INLINE Robot FacingFan(const Robot& robot, const Lidar& lidar) {
+  const F c = Set(lidar.centre_cos);
+  const F s = Set(lidar.centre_sin);
+  return {robot.x, robot.y, NegFma(robot.sin, s, robot.cos * c), Fma(robot.sin, c, robot.cos * s)};
+}
+
 struct BodyPoint {
   F forward, left;
 };
@@ -44,10 +52,12 @@ HWY_INLINE BodyPoint ToBody(const Robot& robot, F dx, F dy) {
 
 /// The smaller of two readings, where a negative number or a NaN means "not met". As bits read without
 /// a sign, those are larger than every distance, so one integer minimum does it all.
-HWY_INLINE F Nearer(F distance, F reading) {
+template <typename V>
+HWY_INLINE V Nearer(V distance, V reading) {
 #if HWY_TARGET == HWY_AVX2
-  const hn::FixedTag<std::uint32_t, 8> du;
-  return hn::BitCast(FloatTag(), hn::Min(hn::BitCast(du, distance), hn::BitCast(du, reading)));
+  const hn::DFromV<V> d;
+  const hn::RebindToUnsigned<decltype(d)> du;
+  return hn::BitCast(d, hn::Min(hn::BitCast(du, distance), hn::BitCast(du, reading)));
 #else
   return std::bit_cast<float>(
       std::min(std::bit_cast<std::uint32_t>(distance), std::bit_cast<std::uint32_t>(reading)));
@@ -56,13 +66,14 @@ HWY_INLINE F Nearer(F distance, F reading) {
 
 /// Eq. 8: distance along beams (beam_cos, beam_sin) to a disc; NaN if it is missed, negative if it
 /// lies behind.
-HWY_INLINE F RayToDisc(BodyPoint centre, F radius2, F beam_cos, F beam_sin) {
-  const F along = Fma(centre.forward, beam_cos, centre.left * beam_sin);
-  const F across = NegFma(centre.forward, beam_sin, centre.left * beam_cos);
+template <typename V>
+HWY_INLINE V RayToDisc(V forward, V left, V radius2, V beam_cos, V beam_sin) {
+  const V along = Fma(forward, beam_cos, left * beam_sin);
+  const V across = NegFma(forward, beam_sin, left * beam_cos);
   return along - Sqrt(NegFma(across, across, radius2));
 }
 
-/// A wall in the body frame, its ends ordered so that it is passed counter-clockwise.
+/// A wall in the fan frame, its ends ordered so that it is passed counter-clockwise.
 struct BodyWall {
   F forward, left;    // first end
   F dforward, dleft;  // to the other end
@@ -104,10 +115,10 @@ HWY_INLINE F RayAlongWall(const BodyWall& wall, F beam_cos, F beam_sin) {
   return Select(meets, Max(Min(end0, end1), zero), Set(-1.0f));
 }
 
-/// Eq. 4 for discs: squared distance beyond both radii, negative if the robot touches the disc.
-HWY_INLINE F DiscGap(F distance2, F radius, F robot_radius) {
+/// Eq. 4 for discs, in the fan frame.
+HWY_INLINE Mask TouchesDisc(F distance2, F radius, F robot_radius) {
   const F reach = radius + robot_radius;
-  return NegFma(reach, reach, distance2);
+  return distance2 < reach * reach;
 }
 
 /// Eq. 4 for walls: squared distance from the robots' centres to the wall in row `at`.
@@ -178,7 +189,7 @@ bool InsideABox(const World& world, float x, float y) {
 // ---- The fast kernel ----
 //
 // Two passes. The first looks at every obstacle, eight at once, and lists those that some beam may
-// meet; the second casts eight beams at a time at each listed obstacle. Hardly a branch depends on where
+// meet; the second casts beams at each listed obstacle, four at a time at discs, for which a few suffice. Hardly a branch depends on where
 // things are: one mispredicted branch costs as much as casting at three discs. The passes run over many
 // robots before they take turns, because a list that is read right after it was written in pieces
 // makes the processor wait for the pieces.
@@ -231,45 +242,48 @@ HWY_INLINE std::uint32_t Bits(Mask mask) {
   return static_cast<std::uint32_t>(hn::detail::BitsFromMask(mask));
 }
 
-/// The lidar as the first pass wants it, in registers or on the stack.
+/// The lidar as the first pass wants it, in registers or on the stack. Everything is widened by a slack
+/// far above the rounding of a distance within range.
 struct Fan {
   explicit HWY_INLINE Fan(const Lidar& lidar)
-      : range(lidar.range * 1.0001f),
+      : slack(1e-3f + 1e-4f * lidar.range),
+        range(lidar.range + slack),
         scale(1.0f / lidar.spacing),
         // Rounding to nearest after adding not quite half a beam takes in every beam inside.
-        first_offset(-lidar.first / lidar.spacing + 0.49f),
-        last_offset(-lidar.first / lidar.spacing - 0.49f),
+        first_offset(lidar.half_width / lidar.spacing + 0.49f),
+        last_offset(lidar.half_width / lidar.spacing - 0.49f),
         last_beam(static_cast<float>(lidar.num_beams - 1)),
-        wraps(lidar.wraps) {
-    const auto last = static_cast<std::size_t>(lidar.num_beams - 1);
-    first_cos = lidar.cos[0];
-    first_sin = lidar.sin[0];
-    last_cos = lidar.cos[last];
-    last_sin = lidar.sin[last];
-  }
-  float range, scale, first_offset, last_offset, last_beam;
-  float first_cos, first_sin, last_cos, last_sin;
+        edge_cos(lidar.half_width_cos),
+        edge_sin(lidar.half_width_sin),
+        wraps(lidar.wraps) {}
+  float slack, range, scale, first_offset, last_offset, last_beam;
+  float edge_cos, edge_sin;  // of the last beam; the first is its mirror image
   bool wraps;
 };
 
-/// Discs near enough and not beside the fan, in the body frame of their robots.
+constexpr int kBeamsAtOnce = 4;  // cast at a disc; at 3 m it covers one or two
+
+/// Discs near enough and not beside the fan, in the fan frame of their robots, and all discs that touch
+/// their robots.
 struct SeenDiscs {
-  static constexpr int kCapacity = 384;
+  static constexpr int kCapacity = 1024;
   static constexpr int kRoom = kCapacity + 2 * kLanes;
 
   alignas(32) float forward[kRoom];
   alignas(32) float left[kRoom];
   alignas(32) float radius[kRoom];
-  alignas(32) std::int32_t row[kRoom];         // where the readings of its robot start
-  alignas(32) std::int32_t first_beam[kRoom];  // that may meet the disc
-  alignas(32) std::int32_t last_beam[kRoom];
+  alignas(32) std::int32_t row[kRoom];  // where the readings of its robot start
   int size = 0;
 
-  std::int32_t to_cast[kRoom];   // discs that beams may meet, by their place above
-  std::int32_t to_widen[kRoom];  // those met by beams of more than one eight
+  // Worked out in the second pass.
+  alignas(32) float radius2[kRoom];
+  alignas(32) std::int32_t beam[kRoom];       // first of the four beams cast first
+  alignas(32) std::int32_t reading[kRoom];    // where their readings are
+  alignas(32) std::int32_t last_beam[kRoom];  // that may meet the disc
+  std::int32_t to_widen[kRoom];               // discs that need more than four beams
 };
 
-/// Walls that some beam may meet, in the body frame of their robots.
+/// Walls that some beam may meet, in the fan frame of their robots.
 struct SeenWalls {
   static constexpr int kCapacity = 256;
   static constexpr int kRoom = kCapacity + kLanes;
@@ -280,12 +294,13 @@ struct SeenWalls {
 };
 
 struct BeamInterval {
-  F first, last;  // integers; first > last: none
+  F first, last;  // integers in [0, num_beams - 1]; first > last: none
 };
 
-/// The beams that may meet each of eight discs. The angles are approximate, with a margin that covers
+/// The beams that may meet each of eight discs, and perhaps one that does not. The angles are approximate, with a margin that covers
 /// it.
-HWY_INLINE BeamInterval BeamsThatMayMeet(const Fan& fan, BodyPoint centre, F radius) {
+HWY_INLINE BeamInterval BeamsThatMayMeet(const Fan& fan, BodyPoint centre, F distance2,
+                                         F radius) {
   // Bearing by a quadratic approximation of atan on [0, 1], off by less than 0.004 rad.
   const F forward = Abs(centre.forward);
   const F left = Abs(centre.left);
@@ -295,7 +310,6 @@ HWY_INLINE BeamInterval BeamsThatMayMeet(const Fan& fan, BodyPoint centre, F rad
   bearing = Select(centre.forward < Set(0.0f), Set(3.1415927f) - bearing, bearing);
   // Half width asin(q) <= q + (pi/2 - 1) q^3 with q = radius / distance < 1: a robot inside a disc has
   // collided and is not asked.
-  const F distance2 = Fma(forward, forward, left * left);
   const F q = radius * hn::ApproximateReciprocalSqrt(distance2);
   F width = Fma(q * q, q * Set(0.5707964f), q + Set(0.006f));
   // A disc across the +-pi cut may meet beams at both ends of a wide fan: try them all.
@@ -304,100 +318,101 @@ HWY_INLINE BeamInterval BeamsThatMayMeet(const Fan& fan, BodyPoint centre, F rad
   const F scale = Set(fan.scale);
   const F first = Fma(signed_bearing - width, scale, Set(fan.first_offset));
   const F last = Fma(signed_bearing + width, scale, Set(fan.last_offset));
-  return {Round(Max(first, Set(0.0f))), Round(Min(last, Set(fan.last_beam)))};
+  const F last_beam = Set(fan.last_beam);
+  return {Round(Clamp(first, Set(0.0f), last_beam)), Round(Clamp(last, Set(0.0f), last_beam))};
 }
 
-/// Second pass: casts beams at the discs seen, and forgets them.
-HWY_INLINE void CastAtDiscs(const Lidar& lidar, const Fan& fan, SeenDiscs& seen, float* ranges) {
+/// Second pass: casts beams at the discs seen, notes collisions with them, and forgets them.
+HWY_NOINLINE void CastAtDiscs(const Lidar& lidar, const Fan& fan, F robot_radius, SeenDiscs& seen,
+                            Batch& batch) {
   const IntTag di;
-  int num_to_cast = 0;
-  int num_to_widen = 0;
   const int size = seen.size;
+  int num_to_widen = 0;
   for (int disc = 0; disc < size; disc += kLanes) {
     const BodyPoint centre{Load(seen.forward + disc), Load(seen.left + disc)};
-    const BeamInterval beams = BeamsThatMayMeet(fan, centre, Load(seen.radius + disc));
+    const F radius = Load(seen.radius + disc);
+    const F distance2 = Fma(centre.forward, centre.forward, centre.left * centre.left);
     // The last eight may reach past the list.
     const std::uint32_t listed = 0xFFU >> std::max(disc + kLanes - size, 0);
-    const std::uint32_t may_meet = Bits(beams.first <= beams.last) & listed;
+    // A collision ends an episode, so this is rare.
+    std::uint32_t touching = Bits(TouchesDisc(distance2, radius, robot_radius)) & listed;
+    for (; HWY_UNLIKELY(touching != 0); touching &= touching - 1) {
+      const std::int32_t row = seen.row[disc + __builtin_ctz(touching)];
+      batch.collided[static_cast<std::size_t>(row / lidar.beam_stride)] = 0xFFFFFFFFU;
+    }
     // Integers up to 2^22 sit in the low bits of a float once 1.5 * 2^23 is added.
+    const BeamInterval beams = BeamsThatMayMeet(fan, centre, distance2, radius);
     const auto to_int = [&](F integer) HWY_ATTR {
       return hn::BitCast(di, integer + Set(12582912.0f)) - hn::Set(di, 0x4B400000);
     };
-    const auto first = to_int(beams.first);
-    const auto last = to_int(Max(beams.last, Set(0.0f)));
-    hn::Store(first, di, seen.first_beam + disc);
+    const auto first_four = hn::And(to_int(beams.first), hn::Set(di, -kBeamsAtOnce));
+    const auto last = to_int(beams.last);
+    Store(radius * radius, seen.radius2 + disc);
+    hn::Store(first_four, di, seen.beam + disc);
+    hn::Store(hn::Load(di, seen.row + disc) + first_four, di, seen.reading + disc);
     hn::Store(last, di, seen.last_beam + disc);
-    const auto wide = hn::ShiftRight<3>(last) > hn::ShiftRight<3>(first);
-    const auto places = Count() + hn::Set(di, disc);
-    const Chosen to_cast(may_meet);
-    to_cast.Append(places, seen.to_cast + num_to_cast);
-    num_to_cast += to_cast.count();
-    const Chosen to_widen(may_meet & Bits(hn::RebindMask(FloatTag(), wide)));
-    to_widen.Append(places, seen.to_widen + num_to_widen);
+    const auto wide = last > first_four + hn::Set(di, kBeamsAtOnce - 1);
+    const Chosen to_widen(listed & Bits(hn::RebindMask(FloatTag(), wide)));
+    to_widen.Append(Count() + hn::Set(di, disc), seen.to_widen + num_to_widen);
     num_to_widen += to_widen.count();
   }
 
-  const float* beam_cos = lidar.cos.data();
-  const float* beam_sin = lidar.sin.data();
-  const auto cast = [&](std::int32_t disc, int beam) HWY_ATTR {
-    float* reading = ranges + seen.row[disc] + beam;
-    const F radius = Set(seen.radius[disc]);
-    const F distance = RayToDisc({Set(seen.forward[disc]), Set(seen.left[disc])}, radius * radius,
-                                 Load(beam_cos + beam), Load(beam_sin + beam));
-    Store(Nearer(distance, Load(reading)), reading);
+  // Four beams for every disc, needed or not: asking would take longer.
+  float* ranges = batch.ranges.data();
+  const float* beam_cos = lidar.fan_cos.data();
+  const float* beam_sin = lidar.fan_sin.data();
+  const hn::FixedTag<float, kBeamsAtOnce> d4;
+  const auto cast = [&](int disc, int beam, float* reading) HWY_ATTR {
+    const auto distance = RayToDisc(hn::Set(d4, seen.forward[disc]), hn::Set(d4, seen.left[disc]),
+                                    hn::Set(d4, seen.radius2[disc]), hn::Load(d4, beam_cos + beam),
+                                    hn::Load(d4, beam_sin + beam));
+    hn::Store(Nearer(distance, hn::Load(d4, reading)), d4, reading);
   };
-  for (int entry = 0; entry < num_to_cast; ++entry) {
-    const std::int32_t disc = seen.to_cast[entry];
-    cast(disc, seen.first_beam[disc] & ~(kLanes - 1));
+  for (int disc = 0; disc < size; ++disc) {
+    cast(disc, seen.beam[disc], ranges + seen.reading[disc]);
   }
   for (int entry = 0; entry < num_to_widen; ++entry) {
     const std::int32_t disc = seen.to_widen[entry];
-    int beam = (seen.first_beam[disc] & ~(kLanes - 1)) + kLanes;
-    do {
-      cast(disc, beam);
-      beam += kLanes;
-    } while (beam <= seen.last_beam[disc]);
+    for (int beam = seen.beam[disc] + kBeamsAtOnce; beam <= seen.last_beam[disc];
+         beam += kBeamsAtOnce) {
+      cast(disc, beam, ranges + seen.row[disc] + beam);
+    }
   }
   seen.size = 0;
 }
 
 /// First pass over a group's discs. `rows` is where each robot's readings start; `wanted` has a bit for
-/// each robot asked. Returns which robots touch a disc.
-HWY_INLINE Mask LookAtDiscs(const Lidar& lidar, const Fan& fan, const Robot& robots,
-                            const Batch& batch, int group, F robot_radius,
-                            hn::Vec<IntTag> rows, std::uint32_t wanted, float* ranges,
-                            SeenDiscs& seen) {
-  // A disc is beside a fan of less than half a turn if it is right of the first beam or left of the
-  // last one. Wider fans see everything: with zeros for the beams, nothing is ever beside them.
-  const float narrow = fan.wraps ? 0.0f : 1.0f;
-  const F first_cos = Set(narrow * fan.first_cos);
-  const F first_sin = Set(narrow * fan.first_sin);
-  const F last_cos = Set(narrow * fan.last_cos);
-  const F last_sin = Set(narrow * fan.last_sin);
-  const F range = Set(fan.range);
-  F gap = Set(1.0f);
-  int size = seen.size;
+/// each robot asked.
+HWY_INLINE void LookAtDiscs(const Lidar& lidar, const Fan& fan, const Robot& robots, int group,
+                            F robot_radius, hn::Vec<IntTag> rows, std::uint32_t wanted,
+                            SeenDiscs& seen, Batch& batch) {
+  // A disc is beside a fan of less than half a turn if it is left of the last beam or right of the
+  // first one, by its radius. Wider fans see everything: with zeros for the beam, nothing is ever
+  // beside them. Adding the robot's radius keeps every disc that the robot touches.
+  const F edge_cos = Set(fan.wraps ? 0.0f : fan.edge_cos);
+  const F edge_sin = Set(fan.wraps ? 0.0f : fan.edge_sin);
+  const F grow = robot_radius + Set(fan.slack);
+  const F range = Max(Set(fan.range), grow);
   const int num_rows = *std::max_element(batch.num_discs.begin() + group,
                                          batch.num_discs.begin() + group + kLanes);
   const std::ptrdiff_t stride = batch.capacity;
   const float* disc_x = batch.disc_x.data() + group;
   const float* disc_y = batch.disc_y.data() + group;
   const float* disc_radius = batch.disc_radius.data() + group;
-  for (std::ptrdiff_t at = 0; at < num_rows * stride; at += stride) {
-    const F dx = Load(disc_x + at) - robots.x;
-    const F dy = Load(disc_y + at) - robots.y;
-    const F radius = Load(disc_radius + at);
-    const F distance2 = Fma(dx, dx, dy * dy);
-    gap = Min(gap, DiscGap(distance2, radius, robot_radius));
+  int size = seen.size;
+  for (int row = 0; row < num_rows; ++row) {
+    const F dx = Load(disc_x) - robots.x;
+    const F dy = Load(disc_y) - robots.y;
+    const F radius = Load(disc_radius);
+    disc_x += stride;
+    disc_y += stride;
+    disc_radius += stride;
     const BodyPoint centre = ToBody(robots, dx, dy);
-    // Each is negative if the disc cannot be seen; radii are grown against rounding.
-    const F grown = Fma(radius, Set(1.0001f), Set(1e-4f));
-    const F left_of_first = Fma(centre.left, first_cos, NegFma(centre.forward, first_sin, grown));
-    const F right_of_last = Fma(centre.forward, last_sin, NegFma(centre.left, last_cos, grown));
-    const F reach = range + grown;
-    const F in_reach = hn::MulSub(reach, reach, distance2);
-    const Chosen seen_here(
-        ~Bits(hn::MaskFromVec(Min(Min(left_of_first, right_of_last), in_reach))) & wanted);
+    // Both are negative if the disc cannot matter.
+    const F beside = Fma(centre.forward, edge_sin, NegFma(Abs(centre.left), edge_cos, radius + grow));
+    const F reach = radius + range;
+    const F in_reach = hn::MulSub(reach, reach, Fma(dx, dx, dy * dy));
+    const Chosen seen_here(~Bits(hn::MaskFromVec(Min(beside, in_reach))) & wanted);
     seen_here.Append(centre.forward, seen.forward + size);
     seen_here.Append(centre.left, seen.left + size);
     seen_here.Append(radius, seen.radius + size);
@@ -405,18 +420,17 @@ HWY_INLINE Mask LookAtDiscs(const Lidar& lidar, const Fan& fan, const Robot& rob
     size += seen_here.count();
     if (HWY_UNLIKELY(size > SeenDiscs::kCapacity)) {
       seen.size = size;
-      CastAtDiscs(lidar, fan, seen, ranges);
+      CastAtDiscs(lidar, fan, robot_radius, seen, batch);
       size = 0;
     }
   }
   seen.size = size;
-  return gap < Set(0.0f);
 }
 
 /// Second pass: casts beams at the walls seen, and forgets them.
-HWY_INLINE void CastAtWalls(const Lidar& lidar, SeenWalls& seen, float* ranges) {
-  const float* beam_cos = lidar.cos.data();
-  const float* beam_sin = lidar.sin.data();
+HWY_NOINLINE void CastAtWalls(const Lidar& lidar, SeenWalls& seen, float* ranges) {
+  const float* beam_cos = lidar.fan_cos.data();
+  const float* beam_sin = lidar.fan_sin.data();
   const int beam_stride = lidar.beam_stride;
   for (int entry = 0; entry < seen.size; ++entry) {
     const BodyWall wall{Set(seen.forward[entry]), Set(seen.left[entry]), Set(seen.dforward[entry]),
@@ -442,12 +456,13 @@ HWY_INLINE void LookAtWalls(const Lidar& lidar, const Fan& fan, const Robot& rob
   // The beam nearest to the wall's normal meets its line first. It is a beam at the edge of the fan,
   // unless the normal itself lies in the fan. Skip walls whose line that beam cannot reach.
   const F length = Load(batch.wall_length.data() + at);
-  const F edges = Max(Facing(wall, Set(fan.first_cos), Set(fan.first_sin)),
-                      Facing(wall, Set(fan.last_cos), Set(fan.last_sin)));
-  const Mask normal_in_fan = Facing(wall, Set(lidar.centre_cos), Set(lidar.centre_sin)) >
-                             Set(lidar.half_width_cos - 1e-3f) * length;
+  const F edges = Fma(Abs(wall.dforward), Set(fan.edge_sin), wall.dleft * Set(fan.edge_cos));
+  const Mask normal_in_fan = wall.dleft > Set(fan.edge_cos - 1e-3f) * length;
   const F best = Select(normal_in_fan, length, edges);
-  const Chosen may_meet(Bits(wall.area <= Fma(Set(fan.range), best, Set(1e-3f))) & wanted);
+  const std::uint32_t in_reach =
+      Bits(wall.area <= Fma(Set(fan.range), best, Set(fan.slack))) & wanted;
+  if (in_reach == 0) return;
+  const Chosen may_meet(in_reach);
   const int size = seen.size;
   may_meet.Append(wall.forward, seen.forward + size);
   may_meet.Append(wall.left, seen.left + size);
@@ -474,18 +489,17 @@ void ObserveLanes(const Lidar& lidar, float robot_radius, int first, int last, B
     const std::uint32_t wanted =
         (0xFFU << (group_first - group)) & (0xFFU >> (group + kLanes - group_last));
     const Robot robots = GroupOfRobots(batch, group);
+    const Robot facing_fan = FacingFan(robots, lidar);
     const auto rows = (Count() + hn::Set(di, group)) * hn::Set(di, lidar.beam_stride);
-    Mask touches = LookAtDiscs(lidar, fan, robots, batch, group, Set(robot_radius), rows, wanted,
-                               ranges, seen_discs);
     F wall_distance2 = Set(1e18f);
     for (int wall = 0; wall < batch.num_wall_rows; ++wall) {
       const auto at = static_cast<std::size_t>(wall) * static_cast<std::size_t>(batch.capacity) +
                       static_cast<std::size_t>(group);
-      LookAtWalls(lidar, fan, robots, batch, at, rows, wanted, ranges, seen_walls);
+      LookAtWalls(lidar, fan, facing_fan, batch, at, rows, wanted, ranges, seen_walls);
       wall_distance2 = Min(wall_distance2, WallDistance2(robots, batch, at));
     }
-    touches = Or(touches, wall_distance2 < Set(robot_radius * robot_radius));
-    StoreMask(touches, batch.collided.data() + group);
+    StoreMask(wall_distance2 < Set(robot_radius * robot_radius), batch.collided.data() + group);
+    LookAtDiscs(lidar, fan, facing_fan, group, Set(robot_radius), rows, wanted, seen_discs, batch);
     FindGoals(robots, group, batch);
     for (int index = group_first; index < group_last; ++index) {
       const auto slot = static_cast<std::size_t>(index);
@@ -495,7 +509,7 @@ void ObserveLanes(const Lidar& lidar, float robot_radius, int first, int last, B
       }
     }
   }
-  CastAtDiscs(lidar, fan, seen_discs, ranges);
+  CastAtDiscs(lidar, fan, Set(robot_radius), seen_discs, batch);
   CastAtWalls(lidar, seen_walls, ranges);
 }
 
@@ -511,12 +525,14 @@ bool ObserveDiscs(const Lidar& lidar, const Robot& robot, const DiscSet& discs, 
     const float dx = discs.x[disc] - robot.x;
     const float dy = discs.y[disc] - robot.y;
     const float radius = discs.radius[disc];
-    touches |= DiscGap(Fma(dx, dx, dy * dy), radius, robot_radius) < 0.0f;
     const BodyPoint centre = ToBody(robot, dx, dy);
+    const float distance2 = Fma(centre.forward, centre.forward, centre.left * centre.left);
+    touches |= TouchesDisc(distance2, radius, robot_radius);
     for (int at = 0; at < lidar.num_beams; ++at) {
       const auto beam = static_cast<std::size_t>(at);
-      ranges[beam] = Nearer(RayToDisc(centre, radius * radius, lidar.cos[beam], lidar.sin[beam]),
-                            ranges[beam]);
+      const float distance = RayToDisc(centre.forward, centre.left, radius * radius,
+                                       lidar.fan_cos[beam], lidar.fan_sin[beam]);
+      ranges[beam] = Nearer(distance, ranges[beam]);
     }
   }
   return touches;
@@ -526,8 +542,8 @@ void ObserveWall(const Lidar& lidar, const BodyWall& wall, float* ranges) {
   for (int at = 0; at < lidar.num_beams; ++at) {
     const auto beam = static_cast<std::size_t>(at);
     const float distance = wall.area == 0.0f
-                               ? RayAlongWall(wall, lidar.cos[beam], lidar.sin[beam])
-                               : RayToWall(wall, lidar.cos[beam], lidar.sin[beam]);
+                               ? RayAlongWall(wall, lidar.fan_cos[beam], lidar.fan_sin[beam])
+                               : RayToWall(wall, lidar.fan_cos[beam], lidar.fan_sin[beam]);
     ranges[beam] = Nearer(distance, ranges[beam]);
   }
 }
@@ -539,12 +555,13 @@ void ObserveLanes(const Lidar& lidar, float robot_radius, int first, int last, B
     const Robot robot = OneRobot(batch, slot);
     float* ranges = batch.ranges.data() + slot * static_cast<std::size_t>(lidar.beam_stride);
     std::fill_n(ranges, lidar.beam_stride, lidar.range);
-    bool touches = ObserveDiscs(lidar, robot, world.discs, robot_radius, ranges);
+    const Robot facing_fan = FacingFan(robot, lidar);
+    bool touches = ObserveDiscs(lidar, facing_fan, world.discs, robot_radius, ranges);
     touches |= InsideABox(world, batch.x[slot], batch.y[slot]);
     for (int wall = 0; wall < batch.num_wall_rows; ++wall) {
       const std::size_t at =
           static_cast<std::size_t>(wall) * static_cast<std::size_t>(batch.capacity) + slot;
-      ObserveWall(lidar, WallOfGroup(robot, batch, at), ranges);
+      ObserveWall(lidar, WallOfGroup(facing_fan, batch, at), ranges);
       touches |= WallDistance2(robot, batch, at) < robot_radius * robot_radius;
     }
     StoreMask(touches, batch.collided.data() + slot);

@@ -21,13 +21,13 @@ constexpr double kPi = std::numbers::pi;
 constexpr double kDegree = kPi / 180;
 constexpr LidarOptions kAhead{1, 5, 0, 0};  // one beam, straight ahead
 
-// Every fan that takes another path through a kernel: narrow, wide, wrapping around, one beam, fewer
-// than eight, a remainder of eight, and many.
+// Every fan that takes another path through a kernel: narrow, wide, wrapping around, one beam,
+// fewer than eight, a remainder of eight, and many.
 const std::vector<LidarOptions> kFans = {
-    kSymmetricFan,      kOneSidedFan,         kAhead,
-    {1, 5, 180, 180},   {7, 5, -90, 90},      {64, 5, -180, 180},
-    {1000, 5, -60, 60}, {33, 5, 80, 180},     {24, 5, -180, -100},
-    {20, 5, -135, 135}, {1000, 3, -180, 180}, {16, 5, 44.9, 45.1},
+    kSymmetricFan,         kOneSidedFan,         kAhead,
+    {1, 5, 180, 180},      {7, 5, -90, 90},      {64, 5, -180, 180},
+    {1000, 5, -60, 60},    {33, 5, 80, 180},     {24, 5, -180, -100},
+    {20, 5, -135, 135},    {1000, 3, -180, 180}, {16, 5, 44.9, 45.1},
     {1024, 5, 20, 20.002},
 };
 
@@ -48,12 +48,8 @@ struct Scene {
 View ViewOf(const Batch& batch, int slot_index, const Lidar& lidar) {
   const auto slot = static_cast<std::size_t>(slot_index);
   const float* ranges = batch.ranges.data() + slot * static_cast<std::size_t>(batch.beam_stride);
-  return {{ranges, ranges + lidar.num_beams},
-          batch.collided[slot] != 0,
-          batch.arrived[slot] != 0,
-          batch.goal_distance[slot],
-          batch.goal_forward[slot],
-          batch.goal_left[slot]};
+  return {{ranges, ranges + lidar.num_beams}, batch.collided[slot] != 0, batch.arrived[slot] != 0,
+          batch.goal_distance[slot],          batch.goal_forward[slot],  batch.goal_left[slot]};
 }
 
 // Every robot in its own world, all in one batch.
@@ -108,8 +104,8 @@ View LookTwice(const World& world, const Pose& pose, const Lidar& lidar, float r
 
 // The same for robots that share a batch: 1 to 40 of them, trial by trial, with each of the fans.
 template <typename DrawScene>
-void ExpectSameBitsTogether(int num_trials, const std::vector<LidarOptions>& fans, float robot_radius,
-                            const DrawScene& draw_scene) {
+void ExpectSameBitsTogether(int num_trials, const std::vector<LidarOptions>& fans,
+                            float robot_radius, const DrawScene& draw_scene) {
   int free = 0;
   int total = 0;
   for (int trial = 0; trial < num_trials; ++trial) {
@@ -377,9 +373,9 @@ Scene DrawScene(Key key) {
   return scene;
 }
 
-// A beam by the book, in double. `doubtful` if it passes so near to a tangent, to a wall's end or so
-// flat along a wall that rounding to float may move the reading by more than 1e-4: a disc is grazed
-// within 2e-4, an end passed within 1e-4, a wall met at less than 0.03 rad.
+// A beam by the book, in double. `doubtful` if it passes so near to a tangent, to a wall's end or
+// so flat along a wall that rounding to float may move the reading by more than 1e-4: a disc is
+// grazed within 2e-4, an end passed within 1e-4, a wall met at less than 0.03 rad.
 struct Reading {
   double range;
   bool doubtful = false;
@@ -515,10 +511,10 @@ Scene DrawTightScene(Key key, const LidarOptions& fan) {
     const double bearing =
         scene.pose.heading + (dice.Int(0, 1) == 0 ? BeamAngle(fan, dice.Int(0, fan.beams - 1))
                                                   : dice.Uniform(-kPi, kPi));
-    const double distance = dice.Int(0, 2) == 0 ? fan.range * (1 + dice.Uniform(-1e-4, 2e-4))
-                                                : dice.Uniform(0.01, 6);
-    const double direction = bearing + (dice.Int(0, 1) == 0 ? dice.Uniform(-1e-4, 1e-4)
-                                                            : dice.Uniform(-kPi, kPi));
+    const double distance =
+        dice.Int(0, 2) == 0 ? fan.range * (1 + dice.Uniform(-1e-4, 2e-4)) : dice.Uniform(0.01, 6);
+    const double direction =
+        bearing + (dice.Int(0, 1) == 0 ? dice.Uniform(-1e-4, 1e-4) : dice.Uniform(-kPi, kPi));
     const double length = std::pow(10.0, dice.Uniform(-2, 2));
     const double x0 = scene.pose.x + distance * std::cos(bearing);
     const double y0 = scene.pose.y + distance * std::sin(bearing);
@@ -548,7 +544,8 @@ TEST(Observe, GivesTheSameBitsInBothKernelsOnAGrid) {
     for (int wall = dice.Int(0, 9); wall > 0; --wall) {
       const float x = grid();
       const float y = grid();
-      const float length = static_cast<float>(dice.Int(1, 3)) * (dice.Int(0, 1) == 0 ? -1.0F : 1.0F);
+      const float length =
+          static_cast<float>(dice.Int(1, 3)) * (dice.Int(0, 1) == 0 ? -1.0F : 1.0F);
       const bool upright = dice.Int(0, 1) == 0;
       scene.world.walls.Add(x, y, x + (upright ? 0 : length), y + (upright ? length : 0));
     }
@@ -563,12 +560,35 @@ TEST(Observe, GivesTheSameBitsInBothKernelsOnAGrid) {
   });
 }
 
+// As many obstacles as a world may have, more than a kernel keeps in mind at once.
+TEST(Observe, GivesTheSameBitsInBothKernelsInACrowd) {
+  ExpectSameBitsTogether(4, {kSymmetricFan, {64, 5, -180, 180}}, 0.001F,
+                         [](Key key, const LidarOptions& /*fan*/) {
+                           Dice dice{key};
+                           Scene scene;
+                           for (int disc = 0; disc < 1000; ++disc) {
+                             const float x = dice.UniformFloat(-5, 5);
+                             scene.world.discs.Add(x, dice.UniformFloat(-5, 5), 0.02F);
+                           }
+                           for (int box = 0; box < 100; ++box) {
+                             const float x = dice.UniformFloat(-5, 5);
+                             scene.world.AddBox({x, dice.UniformFloat(-5, 5), 0.02F, 0.03F, x});
+                           }
+                           scene.pose = {0, 0, dice.UniformFloat(-3, 3)};
+                           return scene;
+                         });
+}
+
 // Who else is in the batch changes no bit, nor does the slot an episode moved to.
 TEST(Observe, SeesForEachRobotWhatItSeesAlone) {
   const Lidar lidar(kSymmetricFan);
   constexpr int kRobots = 50;
   std::vector<Scene> scenes;
-  for (std::uint64_t slot = 0; slot < kRobots; ++slot) scenes.push_back(DrawScene(Key(40).Fork(slot)));
+  for (std::uint64_t slot = 0; slot < kRobots; ++slot) {
+    scenes.push_back(DrawScene(Key(40).Fork(slot)));
+    // Few discs in the first half, many in the second, which moves there.
+    if (slot < kRobots / 2) scenes.back().world.discs.Resize(scenes.back().world.discs.size() % 3);
+  }
   std::vector<View> alone;
   for (const Scene& scene : scenes) {
     alone.push_back(Look(Kernel::kScalar, scene.world, scene.pose, lidar, 0.1F));
@@ -633,10 +653,10 @@ TEST(Observe, MeasuresTheGoalAsTheWorldDoes) {
     // One step along the vector to the goal's nearest point is in the goal.
     const double c = std::cos(static_cast<double>(scene.pose.heading));
     const double s = std::sin(static_cast<double>(scene.pose.heading));
-    ASSERT_NEAR(DistanceToGoal(scene.world.goal,
-                               scene.pose.x + view.goal_forward * c - view.goal_left * s,
-                               scene.pose.y + view.goal_forward * s + view.goal_left * c),
-                0, 1e-5);
+    ASSERT_NEAR(
+        DistanceToGoal(scene.world.goal, scene.pose.x + view.goal_forward * c - view.goal_left * s,
+                       scene.pose.y + view.goal_forward * s + view.goal_left * c),
+        0, 1e-5);
   }
 }
 

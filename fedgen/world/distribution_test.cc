@@ -135,8 +135,8 @@ TEST_F(DrawnWorldsTest, CoverTheFieldEvenly) {
   std::vector<int> cells(256);
   for (const World& world : worlds_) {
     for (std::size_t disc = 0; disc < static_cast<std::size_t>(world.discs.size()); ++disc) {
-      const auto column = std::min<std::size_t>(
-          15, static_cast<std::size_t>((world.discs.x[disc] + 5) / 10 * 16));
+      const auto column =
+          std::min<std::size_t>(15, static_cast<std::size_t>((world.discs.x[disc] + 5) / 10 * 16));
       const auto row =
           std::min<std::size_t>(15, static_cast<std::size_t>((world.discs.y[disc] - 2) / 8 * 16));
       ++cells[16 * row + column];
@@ -156,8 +156,8 @@ TEST_F(DrawnWorldsTest, HaveIndependentDiscs) {
   EXPECT_LT(std::fabs(Correlation(x, next_x)), 5);
 }
 
-// A cheap generator seeded with consecutive integers made neighbouring worlds shifted copies of each
-// other. Here disc k of world w knows nothing of disc k + shift of world w + distance.
+// A cheap generator seeded with consecutive integers made neighbouring worlds shifted copies of
+// each other. Here disc k of world w knows nothing of disc k + shift of world w + distance.
 TEST_F(DrawnWorldsTest, AreIndependentOfTheirNeighbours) {
   for (std::size_t distance = 1; distance <= 3; ++distance) {
     for (int shift = -2; shift <= 2; ++shift) {
@@ -204,9 +204,9 @@ TEST(DrawWorld, IsIndependentUnderNeighbouringSeeds) {
   EXPECT_LT(std::fabs(Correlation(here, shifted)), 5);
 }
 
-// A disc blocks the straight way with probability 2 (E r + 0.27) / 10, so n discs leave it free with
-// (1 - that)^n: in the text's world 0.1344, with 15..25 discs of radius 0.1..0.2 0.1797. This is the
-// number that dependent worlds moved by 0.03.
+// A disc blocks the straight way with probability 2 (E r + 0.27) / 10, so n discs leave it free
+// with (1 - that)^n: in the text's world 0.1344, with 15..25 discs of radius 0.1..0.2 0.1797. This
+// is the number that dependent worlds moved by 0.03.
 TEST(DrawWorld, LeavesTheStraightWayFreeAsOftenAsIndependentDiscsDo) {
   struct Case {
     int most;
@@ -267,9 +267,10 @@ WorldDistribution EverythingRandom() {
 TEST(DrawWorld, GivesTheSameBitsInBothKernelsAndInAUsedWorld) {
   World used;
   for (std::uint64_t w = 0; w < 1000; ++w) {
+    const WorldDistribution distribution = w % 2 == 0 ? EverythingRandom() : TextWorld();
     World scalar;
-    DrawWorld(EverythingRandom(), Key(5).Fork(w), Kernel::kScalar, scalar);
-    DrawWorld(EverythingRandom(), Key(5).Fork(w), BestKernel(), used);
+    DrawWorld(distribution, Key(5).Fork(w), Kernel::kScalar, scalar);
+    DrawWorld(distribution, Key(5).Fork(w), BestKernel(), used);
     ExpectSameBits(scalar, used);
   }
 }
@@ -314,6 +315,43 @@ TEST(DrawWorld, DrawsBoxesAndGoalsUniformly) {
   EXPECT_LT(UniformGap(goal_y, 9, 11), kGapLimit);
   EXPECT_LT(UniformGap(goal_radius, 0.5, 1), kGapLimit);
   EXPECT_LT(std::fabs(Correlation(x, heading)), 5);
+}
+
+// Discs, boxes, goal and starts have numbers of their own: no two of 41 variables of a world are
+// correlated. 820 pairs exceed 5.5 standard deviations with probability 820 * 4e-8 = 3e-5.
+TEST(DrawWorld, DrawsEverythingInAWorldIndependently) {
+  constexpr Interval kUnit{1, 2};
+  WorldDistribution distribution;
+  distribution.random_discs = {{8, 9}, kUnit, kUnit, kUnit};
+  distribution.random_boxes = {{1, 2}, kUnit, kUnit, kUnit, kUnit, kUnit};
+  distribution.goal.offset = distribution.goal.x = distribution.goal.y = kUnit;
+  distribution.goal.radius = kUnit;
+  distribution.start = {{10, 11}, {10, 11}, kUnit, 2, 0};
+  std::vector<std::vector<double>> variables(41);
+  World world;
+  for (std::uint64_t w = 0; w < 2000; ++w) {
+    DrawWorld(distribution, Key(12).Fork(w), BestKernel(), world);
+    std::vector<float> values = {static_cast<float>(world.discs.size()),
+                                 static_cast<float>(world.boxes.size())};
+    for (std::size_t disc = 0; disc < 8; ++disc) {
+      values.insert(values.end(),
+                    {world.discs.x[disc], world.discs.y[disc], world.discs.radius[disc]});
+    }
+    const Box& box = world.boxes[0];
+    const Goal& goal = world.goal;
+    values.insert(values.end(), {box.x, box.y, box.half_x, box.half_y, box.heading});
+    values.insert(values.end(), {goal.offset, goal.x, goal.y, goal.radius});
+    for (const Pose& start : world.starts) {
+      values.insert(values.end(), {start.x, start.y, start.heading});
+    }
+    ASSERT_EQ(values.size(), variables.size());
+    for (std::size_t at = 0; at < values.size(); ++at) variables[at].push_back(values[at]);
+  }
+  for (std::size_t a = 0; a < variables.size(); ++a) {
+    for (std::size_t b = 0; b < a; ++b) {
+      EXPECT_LT(std::fabs(Correlation(variables[a], variables[b])), 5.5) << a << " and " << b;
+    }
+  }
 }
 
 TEST(DrawWorld, MakesTheGoalsNormalAUnitVector) {
@@ -449,6 +487,29 @@ TEST(SynthesizeField, SharesTheVarianceAmongItsWaves) {
   }
 }
 
+// Eq. 5 in double, in rad/m: u_m = (m + U) / M F(2 pi / shortest), k_m = k0 sqrt((1 - u_m)^-3 - 1).
+TEST(SynthesizeField, PlacesItsWavesByTheVonKarmanSpectrum) {
+  for (const double length_scale : {0.3, 1.0, 4.0}) {
+    Disturbance field;
+    field.key = Key(13);
+    field.intensity = 1;
+    field.length_scale = static_cast<float>(length_scale);
+    field.shortest_wavelength = 0.5F;
+    SynthesizeField(64, BestKernel(), field);
+    const double k0 = 1 / (1.339 * length_scale);
+    const double cutoff = 2 * std::numbers::pi / 0.5 / k0;
+    const double share = 1 - std::pow(1 + cutoff * cutoff, -1.0 / 3);
+    for (std::size_t mode = 0; mode < 64; ++mode) {
+      const double unit = UnitFloat(field.key.Block(mode)[0]);
+      const double u = (static_cast<double>(mode) + unit) / 64 * share;
+      const double k = k0 * std::sqrt(std::pow(1 - u, -3) - 1);
+      const double cycles =
+          std::hypot(static_cast<double>(field.kx[mode]), static_cast<double>(field.ky[mode]));
+      EXPECT_NEAR(2 * std::numbers::pi * cycles, k, 1e-3 * k) << "mode " << mode;
+    }
+  }
+}
+
 TEST(SynthesizeField, HasNoWaveShorterThanTheShortest) {
   for (const float shortest : {0.05F, 0.25F, 2.0F}) {
     Disturbance field;
@@ -521,8 +582,7 @@ TEST(Validate, NamesTheFieldItsValueAndTheRule) {
       {[](D& d) { d.start.per_world = 0; }, "start.per_world", "0: must be in 1..10000"},
       {[](D& d) { d.start.per_world = 10001; }, "start.per_world", "10001: must be in 1..10000"},
       {[](D& d) { d.start.clearance = -1; }, "start.clearance", "-1: must be >= 0"},
-      {[&](D& d) { d.disturbance.intensity = nan; }, "disturbance.intensity",
-       "nan: must be >= 0"},
+      {[&](D& d) { d.disturbance.intensity = nan; }, "disturbance.intensity", "nan: must be >= 0"},
       {[](D& d) { d.disturbance.length_scale = 0; }, "disturbance.length_scale",
        "0: must be >= 0.001"},
       {[](D& d) { d.disturbance.length_scale = 1e7; }, "disturbance.length_scale",

@@ -52,8 +52,8 @@ TEST(DrawTriples, IsTheConstantWhereTheWidthIsZero) {
   }
 }
 
-// Eq. 5 in double. The relative error of k grows where u comes near 1: du / (1 - u), three halves of
-// it in k; share <= 0.99 keeps that below 1e-4.
+// Eq. 5 in double. The relative error of k grows where u comes near 1: du / (1 - u), three halves
+// of it in k; share <= 0.99 keeps that below 1e-4.
 TEST(DrawWaves, FollowTheSpectrumsQuantiles) {
   constexpr double k0 = 0.12;
   constexpr double kShare = 0.95;
@@ -65,11 +65,13 @@ TEST(DrawWaves, FollowTheSpectrumsQuantiles) {
                 waves.a.data(), waves.b.data(), waves.c.data());
       for (std::size_t mode = 0; mode < static_cast<std::size_t>(num_modes); ++mode) {
         const RandomBlock words = key.Block(mode);
-        const double u =
-            kShare * (static_cast<double>(mode) + static_cast<double>(UnitFloat(words[0]))) / num_modes;
+        const double u = kShare *
+                         (static_cast<double>(mode) + static_cast<double>(UnitFloat(words[0]))) /
+                         num_modes;
         const double k = k0 * std::sqrt(std::pow(1 - u, -3) - 1);
         const double angle = 2 * std::numbers::pi * static_cast<double>(UnitFloat(words[1]));
-        // Near u = 0, k0 sqrt(3 u) hides a cancellation: an error e in (1 - u)^-3 moves k by k0 sqrt(e).
+        // Near u = 0, k0 sqrt(3 u) hides a cancellation: an error e in (1 - u)^-3 moves k by k0
+        // sqrt(e).
         const double tolerance = 1e-4 * k + k0 * 1e-3;
         ASSERT_NEAR(waves.a[mode], k * std::cos(angle), tolerance);
         ASSERT_NEAR(waves.b[mode], k * std::sin(angle), tolerance);

@@ -13,7 +13,8 @@ namespace {
 
 // Uniform on [low, high), addressed by (trial, variable).
 double Draw(std::uint64_t trial, std::uint64_t variable, double low, double high) {
-  return low + (high - low) * static_cast<double>(UnitFloat(Key(31).Fork(trial).Block(variable)[0]));
+  return low +
+         (high - low) * static_cast<double>(UnitFloat(Key(31).Fork(trial).Block(variable)[0]));
 }
 
 TEST(Clearance, IsInfiniteInAnEmptyWorld) {
@@ -31,21 +32,21 @@ TEST(Clearance, OfADiscIsCentreDistanceMinusRadius) {
 TEST(Clearance, OfAWallIsTheDistanceToItsNearestPoint) {
   World world;
   world.walls.Add(-2, 1, 2, 1);
-  EXPECT_DOUBLE_EQ(Clearance(world, 0.5, 3), 2);    // beside it
+  EXPECT_DOUBLE_EQ(Clearance(world, 0.5, 3), 2);      // beside it
   EXPECT_DOUBLE_EQ(Clearance(world, -1, -0.5), 1.5);  // on the other side: never negative
-  EXPECT_DOUBLE_EQ(Clearance(world, 5, 5), 5);      // beyond its end: 3, 4, 5
-  EXPECT_DOUBLE_EQ(Clearance(world, -6, -2), 5);    // beyond the other
-  EXPECT_DOUBLE_EQ(Clearance(world, 1, 1), 0);      // on it
+  EXPECT_DOUBLE_EQ(Clearance(world, 5, 5), 5);        // beyond its end: 3, 4, 5
+  EXPECT_DOUBLE_EQ(Clearance(world, -6, -2), 5);      // beyond the other
+  EXPECT_DOUBLE_EQ(Clearance(world, 1, 1), 0);        // on it
 }
 
 TEST(Clearance, OfATurnedBoxIsThatOfTheUprightOneAtTheTurnedPoint) {
   constexpr double kTurn = 0.7;
   World upright;
   upright.AddBox({0, 0, 1.5F, 0.5F, 0});
-  EXPECT_DOUBLE_EQ(Clearance(upright, 3.5, 0), 2);      // beyond a side
-  EXPECT_DOUBLE_EQ(Clearance(upright, 0, -1), 0.5);     // beyond the other axis's
-  EXPECT_DOUBLE_EQ(Clearance(upright, 4.5, 4.5), 5);    // beyond a corner: 3, 4, 5
-  EXPECT_DOUBLE_EQ(Clearance(upright, 0, 0), -0.5);     // inside: the nearest side, negative
+  EXPECT_DOUBLE_EQ(Clearance(upright, 3.5, 0), 2);    // beyond a side
+  EXPECT_DOUBLE_EQ(Clearance(upright, 0, -1), 0.5);   // beyond the other axis's
+  EXPECT_DOUBLE_EQ(Clearance(upright, 4.5, 4.5), 5);  // beyond a corner: 3, 4, 5
+  EXPECT_DOUBLE_EQ(Clearance(upright, 0, 0), -0.5);   // inside: the nearest side, negative
   EXPECT_DOUBLE_EQ(Clearance(upright, 1.25, 0.1), -0.25);
   World turned;
   turned.AddBox({2, -1, 1.5F, 0.5F, static_cast<float>(kTurn)});
