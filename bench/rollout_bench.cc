@@ -20,8 +20,8 @@ namespace fedgen {
 namespace {
 
 constexpr int kNumRounds = 20;
-// Our timed passes drive through this many of the worlds again and again, as a learner does with all the
-// policies it compares in one round.
+// Our timed passes drive through this many of the worlds again and again, as a learner does with
+// all the policies it compares in one round.
 constexpr std::size_t kTimedWorlds = 512;
 
 std::vector<World> DrawWorlds(const Task& task, std::int64_t num_worlds) {

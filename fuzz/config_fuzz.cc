@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The TOML reader: whatever the text, it ends in a configuration whose worlds can be drawn, or in one
-// line that says what is wrong.
+// The TOML reader: whatever the text, it ends in a configuration whose worlds can be drawn, or in
+// one line that says what is wrong.
 
 #include <cmath>
 #include <cstddef>

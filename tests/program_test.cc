@@ -216,8 +216,8 @@ TEST_F(Cli, ReportsExactlyTheDocumentedNumbers) {
 }
 
 TEST_F(Cli, HashDependsOnTheQuestionOnly) {
-  ASSERT_EQ(Run("policy new " + default_ + "--set policy.initial_half_width=0.5 -o p.fgp").exit_code,
-            0);
+  ASSERT_EQ(
+      Run("policy new " + default_ + "--set policy.initial_half_width=0.5 -o p.fgp").exit_code, 0);
   const std::string question = default_ + "-p p.fgp -n 700 --seed 11 ";
   const std::string hash = Evaluate(question + "--threads 1")["outcome_hash"];
   for (const char* how : {"--threads 2", "--threads 3", "--threads 8", "--kernel scalar",

@@ -22,9 +22,7 @@ struct CacheLineAllocator {
   template <typename U>
   CacheLineAllocator(const CacheLineAllocator<U>& /*other*/) {}  // NOLINT
 
-  T* allocate(std::size_t n) {
-    return static_cast<T*>(::operator new(n * sizeof(T), kAlignment));
-  }
+  T* allocate(std::size_t n) { return static_cast<T*>(::operator new(n * sizeof(T), kAlignment)); }
   void deallocate(T* pointer, std::size_t /*n*/) { ::operator delete(pointer, kAlignment); }
   bool operator==(const CacheLineAllocator& /*other*/) const { return true; }
 };

@@ -16,9 +16,9 @@ namespace fedgen {
 
 }  // namespace fedgen
 
-#define FEDGEN_CHECK(condition, ...)                                                         \
-  (static_cast<bool>(condition)                                                              \
-       ? static_cast<void>(0)                                                                \
+#define FEDGEN_CHECK(condition, ...) \
+  (static_cast<bool>(condition)      \
+       ? static_cast<void>(0)        \
        : ::fedgen::AbortCheck(__FILE__, __LINE__, #condition, ::fmt::format(__VA_ARGS__)))
 
 #ifdef NDEBUG

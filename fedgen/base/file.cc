@@ -40,7 +40,7 @@ std::string DirectoryOf(const std::string& path) {
 Result<std::string> ReadFile(const std::string& path, std::size_t max_bytes) {
   const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   if (file.value < 0) return IoError(path, "cannot open");
-  struct stat status {};
+  struct stat status{};
   if (::fstat(file.value, &status) != 0) return IoError(path, "cannot read");
   if (S_ISDIR(status.st_mode)) {
     return Error{ErrorCode::kIo, fmt::format("{}: is a directory, not a file", path)};
@@ -62,7 +62,7 @@ Result<std::string> ReadFile(const std::string& path, std::size_t max_bytes) {
 
 Result<AtomicFile> AtomicFile::Create(const std::string& path, IfExists if_exists) {
   if (path.empty()) return Error{ErrorCode::kUsage, "output path is empty"};
-  struct stat status {};
+  struct stat status{};
   if (::lstat(path.c_str(), &status) == 0) {
     if (S_ISDIR(status.st_mode)) {
       return Error{ErrorCode::kIo, fmt::format("{}: is a directory, not a file", path)};
@@ -115,7 +115,8 @@ Result<void> AtomicFile::Commit() {
     return IoError(path_, "cannot create");
   }
   temporary_path_.clear();
-  const Descriptor directory{::open(DirectoryOf(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+  const Descriptor directory{
+      ::open(DirectoryOf(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
   if (directory.value >= 0 && ::fsync(directory.value) != 0) return IoError(path_, "cannot sync");
   return {};
 }

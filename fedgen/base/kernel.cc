@@ -23,12 +23,9 @@ Result<Kernel> KernelFromName(std::string_view name) {
     if (SimdRunsHere()) return Kernel::kSimd;
     return Error{ErrorCode::kUsage, "--kernel = simd: this processor has no AVX2 and FMA"};
   }
-  return Error{ErrorCode::kUsage,
-               fmt::format("--kernel = {}: must be auto, scalar or simd", name)};
+  return Error{ErrorCode::kUsage, fmt::format("--kernel = {}: must be auto, scalar or simd", name)};
 }
 
-std::string_view KernelName(Kernel kernel) {
-  return kernel == Kernel::kScalar ? "scalar" : "simd";
-}
+std::string_view KernelName(Kernel kernel) { return kernel == Kernel::kScalar ? "scalar" : "simd"; }
 
 }  // namespace fedgen

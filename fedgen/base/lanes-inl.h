@@ -2,11 +2,12 @@
 
 // One spelling of a formula, two widths.
 //
-// A *_kernel.cc file is compiled twice by Highway's foreach_target: for AVX2, where F is eight floats,
-// and for the processor's baseline, where F is one float and every operation is the plain C++ one.
-// Each operation below rounds once, in the same way, in both: fused multiply-add is explicit, nothing
-// is contracted, square root and division are IEEE. So a formula written in F gives the same bits
-// for both widths, and the baseline build is the scalar twin that --kernel scalar runs.
+// A *_kernel.cc file is compiled twice by Highway's foreach_target: for AVX2, where F is eight
+// floats, and for the processor's baseline, where F is one float and every operation is the plain
+// C++ one. Each operation below rounds once, in the same way, in both: fused multiply-add is
+// explicit, nothing is contracted, square root and division are IEEE. So a formula written in F
+// gives the same bits for both widths, and the baseline build is the scalar twin that --kernel
+// scalar runs.
 //
 // Include after <hwy/foreach_target.h>; it is compiled once per target.
 
@@ -61,7 +62,8 @@ using hn::Sqrt;
 HWY_INLINE F Select(Mask mask, F yes, F no) { return hn::IfThenElse(mask, yes, no); }
 HWY_INLINE bool Any(Mask mask) { return !hn::AllFalse(FloatTag(), mask); }
 
-/// A number within 13 % of 1 / a, for a in [1e-30, 1e30]: the exponent negated, the mantissa nearly so.
+/// A number within 13 % of 1 / a, for a in [1e-30, 1e30]: the exponent negated, the mantissa nearly
+/// so.
 HWY_INLINE F RoughReciprocal(F a) {
   const IntTag di;
   return hn::BitCast(FloatTag(), hn::Set(di, 0x7EF311C7) - hn::BitCast(di, a));
@@ -112,8 +114,8 @@ HWY_INLINE F Clamp(F value, F low, F high) { return Min(Max(value, low), high); 
 
 // ---- Functions of one real, ours so that no library version changes a bit (Eq. 2) ----
 
-/// 1 / a for a in [1e-30, 1e30], with a relative error below 3e-7: three Newton steps, which take half
-/// the time of a division and, unlike the processor's own estimate, are the same everywhere.
+/// 1 / a for a in [1e-30, 1e30], with a relative error below 3e-7: three Newton steps, which take
+/// half the time of a division and, unlike the processor's own estimate, are the same everywhere.
 HWY_INLINE F Reciprocal(F a) {
   const F two = Set(2.0f);
   F r = RoughReciprocal(a);

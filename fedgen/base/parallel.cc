@@ -44,9 +44,8 @@ void OrderedParallelFor(std::int64_t num_tasks, int num_threads, int window,
   const auto run = [&](int worker) {
     std::unique_lock lock(mutex);
     while (true) {
-      slot_freed.wait(lock, [&] {
-        return next_task >= num_tasks || next_task < next_to_finish + window;
-      });
+      slot_freed.wait(
+          lock, [&] { return next_task >= num_tasks || next_task < next_to_finish + window; });
       if (next_task >= num_tasks) return;
       const std::int64_t task = next_task++;
       lock.unlock();

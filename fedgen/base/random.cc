@@ -11,8 +11,8 @@ constexpr std::uint32_t kDrawDomain = 0;
 constexpr std::uint32_t kForkDomain = 1;
 
 RandomBlock Philox(std::uint64_t key, std::uint64_t index, std::uint32_t domain) {
-  const philox4x32_ctr_t counter = {{static_cast<std::uint32_t>(index),
-                                     static_cast<std::uint32_t>(index >> 32), domain, 0}};
+  const philox4x32_ctr_t counter = {
+      {static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32), domain, 0}};
   const philox4x32_key_t philox_key = {
       {static_cast<std::uint32_t>(key), static_cast<std::uint32_t>(key >> 32)}};
   const philox4x32_ctr_t block = philox4x32(counter, philox_key);

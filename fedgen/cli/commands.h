@@ -39,8 +39,8 @@ struct WorldsGenerateCommand {
 };
 Result<void> RunWorldsGenerate(const WorldsGenerateCommand& command);
 
-/// fedgen worlds show: describes worlds of a file and draws them, with ways through them if policies
-/// are named.
+/// fedgen worlds show: describes worlds of a file and draws them, with ways through them if
+/// policies are named.
 struct WorldsShowCommand {
   std::string world_file;
   std::int64_t first = 0;
@@ -77,8 +77,8 @@ struct PolicyConvertCommand {
 };
 Result<void> RunPolicyConvert(const PolicyConvertCommand& command);
 
-/// A built-in policy by its name, or one from a file; checked against the robot and the sensor that it
-/// will drive with.
+/// A built-in policy by its name, or one from a file; checked against the robot and the sensor that
+/// it will drive with.
 Result<Policy> FindPolicy(const std::string& name_or_path, const LidarOptions& lidar,
                           const RobotOptions& robot);
 

@@ -176,7 +176,8 @@ class Section {
 
   /// A list of rows of N numbers each.
   template <std::size_t N>
-  void Rows(const std::string& key, std::vector<std::array<double, N>>& field, const char* columns) {
+  void Rows(const std::string& key, std::vector<std::array<double, N>>& field,
+            const char* columns) {
     const toml::node* node = Find(key);
     if (node == nullptr) return;
     const toml::array* rows = node->as_array();
@@ -242,8 +243,8 @@ class Section {
       const std::string name(key.str());
       if (std::find(asked_.begin(), asked_.end(), name) != asked_.end()) continue;
       reading_.Saw(Full(name), node);
-      reading_.Fail(Full(name.substr(0, 60)),
-                    fmt::format(": unknown key, did you mean {}?", Full(NearestName(name, asked_))));
+      reading_.Fail(Full(name.substr(0, 60)), fmt::format(": unknown key, did you mean {}?",
+                                                          Full(NearestName(name, asked_))));
     }
   }
 
@@ -317,9 +318,8 @@ void ReadWorld(Section world, WorldDistribution& d) {
   boxes.Finish();
 
   Section goal = world.Table("goal");
-  goal.Choice<Goal::Kind>(
-      "kind", d.goal.kind,
-      {{"half-plane", Goal::Kind::kHalfPlane}, {"disc", Goal::Kind::kDisc}});
+  goal.Choice<Goal::Kind>("kind", d.goal.kind,
+                          {{"half-plane", Goal::Kind::kHalfPlane}, {"disc", Goal::Kind::kDisc}});
   goal.Numbers("normal", d.goal.normal);
   goal.Range("offset", d.goal.offset);
   goal.Range("x", d.goal.x);
@@ -401,10 +401,9 @@ void ReadPolicy(Section policy, MlpOptions& o, double& initial_half_width) {
                             {{"relu", Activation::kRelu}, {"tanh", Activation::kTanh}});
   policy.Flag("state_inputs", o.state_inputs);
   policy.Flag("goal_inputs", o.goal_inputs);
-  policy.Choice<RangeCode>("range_code", o.range_code,
-                           {{"raw", RangeCode::kRaw},
-                            {"scaled", RangeCode::kScaled},
-                            {"inverse", RangeCode::kInverse}});
+  policy.Choice<RangeCode>(
+      "range_code", o.range_code,
+      {{"raw", RangeCode::kRaw}, {"scaled", RangeCode::kScaled}, {"inverse", RangeCode::kInverse}});
   policy.Number("range_offset", o.range_offset);
   policy.Choice<OutputMap>("output_map", o.output_map,
                            {{"clamp", OutputMap::kClamp}, {"tanh", OutputMap::kTanh}});
@@ -421,8 +420,8 @@ Result<toml::table> ParseToml(std::string_view text, const std::string& name) {
     return toml::parse(text, std::string_view(name));
   } catch (const toml::parse_error& error) {
     const std::string problem(error.description().substr(0, 200));
-    return Error{ErrorCode::kConfig, fmt::format("{}:{}: {}", name, error.source().begin.line,
-                                                 Printable(problem))};
+    return Error{ErrorCode::kConfig,
+                 fmt::format("{}:{}: {}", name, error.source().begin.line, Printable(problem))};
   }
 }
 

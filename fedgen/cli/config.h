@@ -12,8 +12,8 @@
 namespace fedgen {
 
 // An experiment as a TOML file (docs/configuration.md lists every key). Every key has a default and
-// may be left out; an unknown key, a wrong type or a value out of range is an error that names the file,
-// the line, the key and the rule.
+// may be left out; an unknown key, a wrong type or a value out of range is an error that names the
+// file, the line, the key and the rule.
 
 struct Config {
   Task task;
@@ -22,7 +22,8 @@ struct Config {
 };
 
 /// Reads a configuration from text; `name` stands for the file in messages. Each override is
-/// `key=value` in TOML's own spelling (strings may go without quotes) and replaces what the text says.
+/// `key=value` in TOML's own spelling (strings may go without quotes) and replaces what the text
+/// says.
 Result<Config> ParseConfig(std::string_view text, const std::string& name,
                            std::span<const std::string> overrides = {});
 

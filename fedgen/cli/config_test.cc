@@ -141,7 +141,8 @@ TEST(Config, EveryFileInConfigsIsValid) {
   EXPECT_GE(count, 5);
 }
 
-// default.toml shows every key with its default: what it spells out must be what an empty file means.
+// default.toml shows every key with its default: what it spells out must be what an empty file
+// means.
 TEST(Config, DefaultFileMatchesTheDefaultsItDocuments) {
   const Result<Config> file = LoadConfig(FEDGEN_SOURCE_DIR "/configs/default.toml");
   ASSERT_TRUE(file) << file.error().message;

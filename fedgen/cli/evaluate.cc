@@ -61,17 +61,17 @@ Result<void> RunEvaluate(const EvaluateCommand& command) {
     const auto available = static_cast<std::int64_t>(given.size());
     options.num_worlds = command.worlds.value_or(available);
     if (options.num_worlds > available) {
-      return Error{ErrorCode::kUsage, fmt::format("--worlds = {}: {} holds only {}",
-                                                  options.num_worlds, command.world_file,
-                                                  available)};
+      return Error{ErrorCode::kUsage,
+                   fmt::format("--worlds = {}: {} holds only {}", options.num_worlds,
+                               command.world_file, available)};
     }
     options.starts_per_world = static_cast<int>(given.front().starts.size());
     source = GivenWorlds(given);
   }
 
   Progress progress("evaluate", "episodes", options.num_worlds * options.starts_per_world);
-  const Tally tally = Evaluate(task, *policy, source, options,
-                               [&](std::int64_t done) { progress.Update(done); });
+  const Tally tally =
+      Evaluate(task, *policy, source, options, [&](std::int64_t done) { progress.Update(done); });
 
   Evaluation evaluation;
   evaluation.tally = tally;

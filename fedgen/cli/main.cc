@@ -24,7 +24,8 @@ std::optional<Error> FindUnknownVerb(const CLI::App& app, int argc, char** argv)
   const CLI::App* at = &app;
   for (int index = 1; index < argc; ++index) {
     const std::string word = argv[index];
-    const std::vector<const CLI::App*> verbs = at->get_subcommands([](const CLI::App*) { return true; });
+    const std::vector<const CLI::App*> verbs =
+        at->get_subcommands([](const CLI::App*) { return true; });
     if (verbs.empty() || word.starts_with('-')) return std::nullopt;
     std::vector<std::string> names;
     const CLI::App* next = nullptr;
@@ -43,13 +44,15 @@ std::optional<Error> FindUnknownVerb(const CLI::App& app, int argc, char** argv)
 
 int Main(int argc, char** argv) {
   CLI::App app(
-      "FedGen: one robot policy, learned by many owners of private worlds, with a proof of how often\n"
+      "FedGen: one robot policy, learned by many owners of private worlds, with a proof of how "
+      "often\n"
       "it arrives safely in worlds nobody trained on.");
   app.name("fedgen");
   app.require_subcommand(1);
   app.set_version_flag("--version", kVersion);
-  app.footer("Exit codes: 0 done, 2 usage, 3 configuration, 4 bad file, 5 things do not fit together,\n"
-             "6 cannot read or write, 7 output exists (docs/exit-codes.md).");
+  app.footer(
+      "Exit codes: 0 done, 2 usage, 3 configuration, 4 bad file, 5 things do not fit together,\n"
+      "6 cannot read or write, 7 output exists (docs/exit-codes.md).");
   std::function<Result<void>()> run;
 
   const auto add_config = [](CLI::App* verb, std::string& config,
@@ -67,7 +70,8 @@ int Main(int argc, char** argv) {
   const auto count = CLI::Range(std::int64_t{1}, std::int64_t{1'000'000'000'000});
 
   EvaluateCommand evaluate;
-  CLI::App* verb = app.add_subcommand("evaluate", "Drive a policy through many worlds; report how safe it is");
+  CLI::App* verb =
+      app.add_subcommand("evaluate", "Drive a policy through many worlds; report how safe it is");
   add_config(verb, evaluate.config, evaluate.overrides, true);
   verb->add_option("-p,--policy", evaluate.policy, "straight, gap-follower, or a policy file")
       ->required()
@@ -78,12 +82,14 @@ int Main(int argc, char** argv) {
       ->type_name("N");
   verb->add_option("--world-file", evaluate.world_file, "drive through these instead of drawn ones")
       ->type_name("FILE");
-  verb->add_option("-t,--threads", evaluate.threads,
-                   "threads [FEDGEN_NUM_THREADS, or the cores there are]; changes no bit of the result")
+  verb->add_option(
+          "-t,--threads", evaluate.threads,
+          "threads [FEDGEN_NUM_THREADS, or the cores there are]; changes no bit of the result")
       ->check(CLI::Range(1, 1024))
       ->type_name("T");
   add_seed(verb, evaluate.seed, "which worlds are drawn [1]");
-  verb->add_option("--kernel", evaluate.kernel, "auto, simd or scalar; changes no bit of the result")
+  verb->add_option("--kernel", evaluate.kernel,
+                   "auto, simd or scalar; changes no bit of the result")
       ->type_name("K");
   verb->add_flag("--json", evaluate.json, "one JSON object on stdout");
   verb->callback([&] { run = [&] { return RunEvaluate(evaluate); }; });
@@ -108,9 +114,11 @@ int Main(int argc, char** argv) {
   verb->add_option("--count", show.count, "how many are shown [6]")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{60}))
       ->type_name("N");
-  verb->add_option("-o,--output", show.picture, "picture to write, .svg or .png")->type_name("FILE");
+  verb->add_option("-o,--output", show.picture, "picture to write, .svg or .png")
+      ->type_name("FILE");
   add_config(verb, show.config, show.overrides, false);
-  verb->add_option("-p,--policy", show.policies, "also draw the way of this policy, may be repeated")
+  verb->add_option("-p,--policy", show.policies,
+                   "also draw the way of this policy, may be repeated")
       ->type_name("NAME|FILE")
       ->allow_extra_args(false);
   verb->add_flag("--force", show.force, "replace an existing file");
@@ -154,8 +162,8 @@ int Main(int argc, char** argv) {
       used = used->get_subcommands().front();
       verb_path += " " + used->get_name();
     }
-    return Complain({ErrorCode::kUsage,
-                     fmt::format("{} ({} --help says more)", error.what(), verb_path)});
+    return Complain(
+        {ErrorCode::kUsage, fmt::format("{} ({} --help says more)", error.what(), verb_path)});
   }
   if (const Result<void> done = run(); !done) return Complain(done.error());
   if (std::fflush(stdout) != 0) return Complain({ErrorCode::kIo, "stdout: cannot write"});

@@ -36,8 +36,7 @@ Result<void> RunPolicyNew(const PolicyNewCommand& command) {
   if (Result<void> saved = SavePolicy(mlp, command.output, WhatIfExists(command.force)); !saved) {
     return saved;
   }
-  fmt::print("{}: {} network, {} parameters\n", command.output, mlp.Shape(),
-             mlp.parameters.size());
+  fmt::print("{}: {} network, {} parameters\n", command.output, mlp.Shape(), mlp.parameters.size());
   return {};
 }
 

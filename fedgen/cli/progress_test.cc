@@ -9,8 +9,9 @@ namespace {
 TEST(Progress, LineShowsShareRateAndTimeLeft) {
   EXPECT_EQ(ProgressLine("evaluate", "episodes", 50, 100, 2.0),
             "evaluate [###############...............]  50 %  25 episodes/s  2 s left");
-  EXPECT_EQ(ProgressLine("evaluate", "episodes", 1000000, 601000000, 2.0),
-            "evaluate [..............................]   0 %  500.0 k episodes/s  20 min 00 s left");
+  EXPECT_EQ(
+      ProgressLine("evaluate", "episodes", 1000000, 601000000, 2.0),
+      "evaluate [..............................]   0 %  500.0 k episodes/s  20 min 00 s left");
   EXPECT_EQ(ProgressLine("generate", "worlds", 0, 10, 0.0),
             "generate [..............................]   0 %  0 worlds/s  ");
 }

@@ -41,11 +41,11 @@ std::string DisturbanceText(const Disturbance& push) {
 Result<void> RunWorldsGenerate(const WorldsGenerateCommand& command) {
   const Result<Config> config = LoadConfig(command.config, command.overrides);
   if (!config) return config.error();
-  Result<AtomicFile> file = AtomicFile::Create(
-      command.output, command.force ? IfExists::kReplace : IfExists::kRefuse);
+  Result<AtomicFile> file =
+      AtomicFile::Create(command.output, command.force ? IfExists::kReplace : IfExists::kRefuse);
   if (!file) return file.error();
-  const WorldSource source = DrawnWorlds(
-      config->task, Key(command.seed).Fork(Stream::kEvaluation), BestKernel());
+  const WorldSource source =
+      DrawnWorlds(config->task, Key(command.seed).Fork(Stream::kEvaluation), BestKernel());
   Progress progress("generate", "worlds", command.worlds);
   const double radius = config->task.robot.radius;
   World world;
@@ -110,8 +110,7 @@ Result<void> RunWorldsShow(const WorldsShowCommand& command) {
   std::vector<Panel> panels(worlds.size());
   for (std::size_t index = 0; index < worlds.size(); ++index) {
     panels[index].world = &worlds[index];
-    panels[index].title =
-        fmt::format("world {}", command.first + static_cast<std::int64_t>(index));
+    panels[index].title = fmt::format("world {}", command.first + static_cast<std::int64_t>(index));
   }
   if (!command.policies.empty()) fmt::print("\n");
   for (const std::string& name : command.policies) {
@@ -134,9 +133,8 @@ Result<void> RunWorldsShow(const WorldsShowCommand& command) {
   if (command.picture.empty()) return {};
   FigureOptions options;
   options.robot_radius = task.robot.radius;
-  if (Result<void> saved =
-          SaveFigure(panels, options, command.picture,
-                     command.force ? IfExists::kReplace : IfExists::kRefuse);
+  if (Result<void> saved = SaveFigure(panels, options, command.picture,
+                                      command.force ? IfExists::kReplace : IfExists::kRefuse);
       !saved) {
     return saved;
   }

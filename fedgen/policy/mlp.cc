@@ -84,8 +84,7 @@ void DrawParameters(Key key, double half_width, Mlp& mlp) {
   for (int layer = 0; layer < mlp.num_layers(); ++layer) {
     const auto num_weights = static_cast<std::size_t>(mlp.layer_inputs(layer)) *
                              static_cast<std::size_t>(mlp.layer_outputs(layer));
-    const auto bound =
-        static_cast<float>(half_width * std::sqrt(3.0 / mlp.layer_inputs(layer)));
+    const auto bound = static_cast<float>(half_width * std::sqrt(3.0 / mlp.layer_inputs(layer)));
     for (std::size_t weight = 0; weight < num_weights; ++weight, ++parameter) {
       const float unit = UnitFloat(key.Block(parameter)[0]);
       mlp.parameters[parameter] = bound * (2.0F * unit - 1.0F);

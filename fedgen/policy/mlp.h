@@ -34,12 +34,12 @@ enum class OutputMap : std::uint8_t {
 };
 
 struct MlpOptions {
-  std::vector<int> hidden = {20, 20, 20};    // sizes of the hidden layers, each 1..4096, at most 16
+  std::vector<int> hidden = {20, 20, 20};  // sizes of the hidden layers, each 1..4096, at most 16
   Activation activation = Activation::kRelu;
-  bool state_inputs = true;                  // x, y, sin heading, cos heading
-  bool goal_inputs = false;                  // forward and left to the goal's nearest point, m
+  bool state_inputs = true;  // x, y, sin heading, cos heading
+  bool goal_inputs = false;  // forward and left to the goal's nearest point, m
   RangeCode range_code = RangeCode::kScaled;
-  double range_offset = 0.1;                 // m, > 0; kInverse only
+  double range_offset = 0.1;  // m, > 0; kInverse only
   OutputMap output_map = OutputMap::kTanh;
 };
 
@@ -71,8 +71,12 @@ struct Mlp {
 
   int num_inputs() const { return (state_inputs ? 4 : 0) + (goal_inputs ? 2 : 0) + num_beams; }
   int num_layers() const { return static_cast<int>(hidden.size()) + 1; }
-  int layer_inputs(int layer) const { return layer == 0 ? num_inputs() : hidden[static_cast<std::size_t>(layer - 1)]; }
-  int layer_outputs(int layer) const { return layer + 1 == num_layers() ? 1 : hidden[static_cast<std::size_t>(layer)]; }
+  int layer_inputs(int layer) const {
+    return layer == 0 ? num_inputs() : hidden[static_cast<std::size_t>(layer - 1)];
+  }
+  int layer_outputs(int layer) const {
+    return layer + 1 == num_layers() ? 1 : hidden[static_cast<std::size_t>(layer)];
+  }
   int widest_layer() const;
 
   /// "24-20-20-20-1"

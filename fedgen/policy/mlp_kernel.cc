@@ -13,8 +13,8 @@ HWY_BEFORE_NAMESPACE();
 namespace fedgen {
 namespace HWY_NAMESPACE {
 
-// Slots pass through the network in tiles of four vectors. Activations are [unit][slot of the tile], so
-// a weight is one broadcast that serves every slot.
+// Slots pass through the network in tiles of four vectors. Activations are [unit][slot of the
+// tile], so a weight is one broadcast that serves every slot.
 constexpr int kVectors = 4;
 constexpr int kTile = kVectors * kLanes;
 
@@ -121,8 +121,8 @@ HWY_INLINE void EncodeTile(const Mlp& mlp, const MlpWorkspace& workspace, const 
   }
 }
 
-// kOutputs units of a layer for kWidth vectors of slots. The kOutputs * kWidth sums run side by side:
-// enough of them to hide the latency of a multiply-add, few enough to stay in registers.
+// kOutputs units of a layer for kWidth vectors of slots. The kOutputs * kWidth sums run side by
+// side: enough of them to hide the latency of a multiply-add, few enough to stay in registers.
 template <int kOutputs, int kWidth, bool kActivate>
 HWY_INLINE void Units(Activation activation, int num_inputs, const float* weights,
                       const float* biases, const float* inputs, float* outputs) {
@@ -161,8 +161,8 @@ HWY_INLINE void Layer(Activation activation, int num_inputs, int num_outputs, co
     }
   }
   for (; unit < num_outputs; ++unit) {
-    Units<1, kVectors, kActivate>(activation, num_inputs, weights + unit * num_inputs, biases + unit,
-                                  inputs, outputs + unit * kTile);
+    Units<1, kVectors, kActivate>(activation, num_inputs, weights + unit * num_inputs,
+                                  biases + unit, inputs, outputs + unit * kTile);
   }
 }
 

@@ -18,8 +18,8 @@ struct MlpWorkspace {
   bool normalises;                              // it is not the identity
 };
 
-/// Eq. 11 to 13 for slots [0, last): reads what the robots sense, writes control. Each sum runs over
-/// its inputs in order, starting at the bias, with one fused multiply-add per input.
+/// Eq. 11 to 13 for slots [0, last): reads what the robots sense, writes control. Each sum runs
+/// over its inputs in order, starting at the bias, with one fused multiply-add per input.
 void DecideMlp(Kernel kernel, const Mlp& mlp, int last, MlpWorkspace& workspace, Batch& batch);
 
 }  // namespace fedgen

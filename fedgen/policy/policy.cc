@@ -10,24 +10,31 @@ namespace {
 // Eq. 14 for one robot. Plain float arithmetic, so both kernels share it bit for bit.
 float FollowGap(const GapFollower& follower, const Lidar& lidar, const float* ranges,
                 float robot_radius, float goal_forward, float goal_left) {
+  constexpr int kMaxBeams = 1024;
+  float forward[kMaxBeams];
+  float left[kMaxBeams];
+  int num_points = 0;
+  for (int index = 0; index < lidar.num_beams; ++index) {
+    const auto beam = static_cast<std::size_t>(index);
+    forward[num_points] = ranges[beam] * lidar.cos[beam];
+    left[num_points] = ranges[beam] * lidar.sin[beam];
+    num_points += ranges[beam] < lidar.range ? 1 : 0;
+  }
   const float reach = robot_radius + static_cast<float>(follower.margin);
   const float reach2 = reach * reach;
-  const auto look_ahead = static_cast<float>(follower.look_ahead);
   const float to_goal = std::sqrt(goal_forward * goal_forward + goal_left * goal_left);
   const float goal_scale = to_goal > 0 ? static_cast<float>(follower.goal_weight) / to_goal : 0;
+  // What lies behind the goal does not matter.
+  const float look_ahead = std::min(static_cast<float>(follower.look_ahead), to_goal + reach);
   float best_score = -1e9F;
   float best_angle = 0;
   for (int candidate = 0; candidate < lidar.num_beams; ++candidate) {
     const float c = lidar.cos[static_cast<std::size_t>(candidate)];
     const float s = lidar.sin[static_cast<std::size_t>(candidate)];
     float free = look_ahead;
-    for (int index = 0; index < lidar.num_beams; ++index) {
-      const auto beam = static_cast<std::size_t>(index);
-      if (ranges[beam] >= lidar.range) continue;
-      const float forward = ranges[beam] * lidar.cos[beam];
-      const float left = ranges[beam] * lidar.sin[beam];
-      const float along = forward * c + left * s;
-      const float across = left * c - forward * s;
+    for (int point = 0; point < num_points; ++point) {
+      const float along = forward[point] * c + left[point] * s;
+      const float across = left[point] * c - forward[point] * s;
       const float inside = reach2 - across * across;
       if (inside > 0 && along > 0) free = std::min(free, along - std::sqrt(inside));
     }
@@ -90,7 +97,8 @@ void Driver::Decide(Kernel kernel, const Lidar& lidar, int last, Batch& batch) {
   for (std::size_t slot = 0; slot < static_cast<std::size_t>(last); ++slot) {
     float share = 0;  // of the control limit
     if (follower != nullptr) {
-      const float* ranges = batch.ranges.data() + slot * static_cast<std::size_t>(batch.beam_stride);
+      const float* ranges =
+          batch.ranges.data() + slot * static_cast<std::size_t>(batch.beam_stride);
       const float angle = FollowGap(*follower, lidar, ranges, robot_radius_,
                                     batch.goal_forward[slot], batch.goal_left[slot]);
       share = std::clamp(static_cast<float>(follower->gain) * angle / full_turn_, -1.0F, 1.0F);

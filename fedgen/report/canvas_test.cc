@@ -93,9 +93,8 @@ TEST(Canvas, ClipsUntilToldOtherwise) {
 TEST(Canvas, ShowsAnImageFromItsTopLeft) {
   const std::array<Colour, 4> pixels_in = {Rgb(0x100000), Rgb(0x200000), Rgb(0x300000),
                                            Rgb(0x400000)};
-  const Pixels pixels = DrawPixels(40, 40, [&](Canvas& canvas) {
-    canvas.Image({0, 0, 40, 40}, 2, pixels_in);
-  });
+  const Pixels pixels =
+      DrawPixels(40, 40, [&](Canvas& canvas) { canvas.Image({0, 0, 40, 40}, 2, pixels_in); });
   // Near the middles of the four quarters.
   EXPECT_NEAR(pixels.At(20, 20) >> 16, 0x10, 4);
   EXPECT_NEAR(pixels.At(60, 20) >> 16, 0x20, 4);
@@ -105,9 +104,8 @@ TEST(Canvas, ShowsAnImageFromItsTopLeft) {
 
 TEST(Canvas, BlendsAGradientFromLeftToRight) {
   const std::array<Colour, 3> colours = {Rgb(0x000000), Rgb(0xffffff), Rgb(0x00ff00)};
-  const Pixels pixels = DrawPixels(50, 10, [&](Canvas& canvas) {
-    canvas.Gradient({0, 0, 50, 10}, colours);
-  });
+  const Pixels pixels =
+      DrawPixels(50, 10, [&](Canvas& canvas) { canvas.Gradient({0, 0, 50, 10}, colours); });
   EXPECT_LE(pixels.At(0, 10), 0x060606U);
   EXPECT_EQ(pixels.At(49, 10) & 0xf8f8f8U, 0xf8f8f8U);
   EXPECT_EQ(pixels.At(99, 10) & 0xf8f8f8U, 0x00f800U);
@@ -131,9 +129,8 @@ TEST(Canvas, AlignsTextByTheShareBeforeThePoint) {
   const Font font = {10};
   const double width = 2 * TextWidth("HHHH", font);  // in pixels
   for (const double align : {0.0, 0.5, 1.0}) {
-    const auto [first, last] = InkedColumns(DrawPixels(200, 20, [&](Canvas& canvas) {
-      canvas.Text({100, 15}, "HHHH", font, Rgb(0), align);
-    }));
+    const auto [first, last] = InkedColumns(DrawPixels(
+        200, 20, [&](Canvas& canvas) { canvas.Text({100, 15}, "HHHH", font, Rgb(0), align); }));
     EXPECT_NEAR(first, 200 - align * width, 4);
     EXPECT_NEAR(last, 200 + (1 - align) * width, 4);
   }

@@ -586,17 +586,17 @@ std::vector<LegendEntry> MakeLegend(const Scene& scene) {
   const bool deep = scene.AnyWorld([](const World& world) { return world.goal.depth > 0; });
   const bool half_plane =
       scene.AnyWorld([](const World& world) { return world.goal.kind == Goal::Kind::kHalfPlane; });
-  legend.push_back(
-      {deep ? "goal (dashed: arrived)" : "goal", half_plane ? 22.0 : 13.0,
-       [half_plane](Point left, Canvas& canvas) {
-         if (half_plane) {
-           canvas.Box({left.x, left.y - 5, 22, 10}, kGoalAreaInk);
-           canvas.Line({left.x + 1, left.y + 5}, {left.x + 21, left.y + 5}, kGoalBorderInk);
-         } else {
-           canvas.Circle({left.x + 6.5, left.y}, 5.5, kGoalAreaInk);
-           canvas.Circle({left.x + 6.5, left.y}, 5.5, kGoalBorderInk);
-         }
-       }});
+  legend.push_back({deep ? "goal (dashed: arrived)" : "goal", half_plane ? 22.0 : 13.0,
+                    [half_plane](Point left, Canvas& canvas) {
+                      if (half_plane) {
+                        canvas.Box({left.x, left.y - 5, 22, 10}, kGoalAreaInk);
+                        canvas.Line({left.x + 1, left.y + 5}, {left.x + 21, left.y + 5},
+                                    kGoalBorderInk);
+                      } else {
+                        canvas.Circle({left.x + 6.5, left.y}, 5.5, kGoalAreaInk);
+                        canvas.Circle({left.x + 6.5, left.y}, 5.5, kGoalBorderInk);
+                      }
+                    }});
   const bool discs = scene.AnyWorld([](const World& world) { return world.discs.size() > 0; });
   const bool boxes = scene.AnyWorld([](const World& world) { return !world.boxes.empty(); });
   if (discs || boxes) {

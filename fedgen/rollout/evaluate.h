@@ -30,12 +30,12 @@ struct EvaluateOptions {
   int starts_per_world = 1;         // >= 1
   int num_threads = 1;              // >= 1
   Kernel kernel = Kernel::kScalar;
-  int chunk = 512;   // episodes a thread takes at a time; changes no bit
+  int chunk = 512;  // episodes a thread takes at a time; changes no bit
   int num_slots = Rollout::kDefaultSlots;
 };
 
-/// Runs every start of every world. on_progress (may be empty) is called with the number of episodes
-/// done, from one thread at a time. Sums are taken in order of the episode's index.
+/// Runs every start of every world. on_progress (may be empty) is called with the number of
+/// episodes done, from one thread at a time. Sums are taken in order of the episode's index.
 Tally Evaluate(const Task& task, const Policy& policy, const WorldSource& worlds,
                const EvaluateOptions& options,
                const std::function<void(std::int64_t done)>& on_progress = {});

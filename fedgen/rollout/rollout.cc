@@ -37,7 +37,7 @@ WorldSource DrawnWorlds(const Task& task, Key key, Kernel kernel) {
   // A start counts as free if the robot's disc fits there.
   distribution.start.clearance = std::max(distribution.start.clearance, task.robot.radius);
   return [distribution = std::move(distribution), key, kernel](std::int64_t index,
-                                                              World& scratch) -> const World& {
+                                                               World& scratch) -> const World& {
     DrawWorld(distribution, key.Fork(static_cast<std::uint64_t>(index)), kernel, scratch);
     return scratch;
   };
@@ -65,8 +65,8 @@ void PrefetchArrays(const World& world) {
 
 }  // namespace
 
-// Worlds are asked for in order, and one is some twenty cache lines in several places: asking for the
-// next ones early keeps the robots from waiting for memory.
+// Worlds are asked for in order, and one is some twenty cache lines in several places: asking for
+// the next ones early keeps the robots from waiting for memory.
 WorldSource GivenWorlds(std::span<const World> worlds) {
   return [worlds](std::int64_t index, World& /*scratch*/) -> const World& {
     constexpr std::size_t kAhead = 8;
@@ -95,8 +95,8 @@ struct Rollout::State {
   Lidar lidar;
   Batch batch;
   Driver driver;
-  std::vector<World> scratch;          // [capacity] where drawn worlds live
-  std::vector<World*> scratch_of;      // [capacity] which of them a slot may draw into
+  std::vector<World> scratch;            // [capacity] where drawn worlds live
+  std::vector<World*> scratch_of;        // [capacity] which of them a slot may draw into
   std::vector<std::int64_t> episode_of;  // [capacity] index into the output
 
   bool HasEnded(std::size_t slot) const {
@@ -157,8 +157,8 @@ std::int64_t Rollout::Run(const WorldSource& worlds, int starts_per_world, std::
   };
 
   while (true) {
-    // Sense and check; refill free slots, which are the last ones, with new episodes: by eights, since
-    // that is how many are observed at once.
+    // Sense and check; refill free slots, which are the last ones, with new episodes: by eights,
+    // since that is how many are observed at once.
     observe_and_retire(0);
     while (active <= batch.capacity - kLaneGroup && next < num_episodes) {
       const int first_new = active;

@@ -15,7 +15,8 @@
 
 namespace fedgen {
 
-// Episodes: a policy drives the robot through worlds until it arrives, collides or runs out of time.
+// Episodes: a policy drives the robot through worlds until it arrives, collides or runs out of
+// time.
 //
 // Episode e is start e % starts_per_world of world e / starts_per_world. What happens in it depends
 // on the task, the policy, the world and the start only: not on the kernel, on which other episodes

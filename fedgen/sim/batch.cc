@@ -22,10 +22,27 @@ Batch::Batch(int num_slots, const Lidar& lidar)
   push_kind.resize(n);
   collided.resize(n);
   arrived.resize(n);
-  for (AlignedVector<float>* column :
-       {&x, &y, &heading, &cos, &sin, &goal_is_disc, &goal_x, &goal_y, &goal_size, &goal_depth,
-        &gain_x, &gain_y, &gain_heading, &goal_distance, &goal_forward, &goal_left, &control, &push,
-        &push_x, &push_y, &push_heading}) {
+  for (AlignedVector<float>* column : {&x,
+                                       &y,
+                                       &heading,
+                                       &cos,
+                                       &sin,
+                                       &goal_is_disc,
+                                       &goal_x,
+                                       &goal_y,
+                                       &goal_size,
+                                       &goal_depth,
+                                       &gain_x,
+                                       &gain_y,
+                                       &gain_heading,
+                                       &goal_distance,
+                                       &goal_forward,
+                                       &goal_left,
+                                       &control,
+                                       &push,
+                                       &push_x,
+                                       &push_y,
+                                       &push_heading}) {
     column->resize(n);
   }
   ranges.resize(n * static_cast<std::size_t>(beam_stride));

@@ -31,37 +31,37 @@ struct Batch {
   AlignedVector<float> heading;   // [capacity] rad
   AlignedVector<float> cos, sin;  // [capacity] of the heading
 
-  // Copies of what is in the robots' worlds, laid out so that kernels can take eight robots at once. Rows
-  // past a world's own discs or walls hold some that are nowhere.
+  // Copies of what is in the robots' worlds, laid out so that kernels can take eight robots at
+  // once. Rows past a world's own discs or walls hold some that are nowhere.
   int num_disc_rows = 0;
-  std::vector<std::int32_t> num_discs;    // [capacity]
-  AlignedVector<float> disc_x, disc_y;    // [num_disc_rows][capacity] m
-  AlignedVector<float> disc_radius;       // [num_disc_rows][capacity] m
+  std::vector<std::int32_t> num_discs;  // [capacity]
+  AlignedVector<float> disc_x, disc_y;  // [num_disc_rows][capacity] m
+  AlignedVector<float> disc_radius;     // [num_disc_rows][capacity] m
   int num_wall_rows = 0;
   AlignedVector<float> wall_x, wall_y;    // [num_wall_rows][capacity] m; walls, then sides of boxes
   AlignedVector<float> wall_dx, wall_dy;  // [num_wall_rows][capacity] m
   AlignedVector<float> wall_length;       // [num_wall_rows][capacity] m
-  AlignedVector<float> wall_inverse_length2;              // [num_wall_rows][capacity] 1/m^2
-  AlignedVector<float> goal_is_disc;                      // [capacity] 1 or 0
-  AlignedVector<float> goal_x, goal_y;                    // [capacity] unit normal, or centre in m
-  AlignedVector<float> goal_size;                         // [capacity] m, offset or radius
-  AlignedVector<float> goal_depth;                        // [capacity] m
-  std::vector<Disturbance::Kind> push_kind;               // [capacity]
-  AlignedVector<float> gain_x, gain_y, gain_heading;      // [capacity] of the disturbance
+  AlignedVector<float> wall_inverse_length2;          // [num_wall_rows][capacity] 1/m^2
+  AlignedVector<float> goal_is_disc;                  // [capacity] 1 or 0
+  AlignedVector<float> goal_x, goal_y;                // [capacity] unit normal, or centre in m
+  AlignedVector<float> goal_size;                     // [capacity] m, offset or radius
+  AlignedVector<float> goal_depth;                    // [capacity] m
+  std::vector<Disturbance::Kind> push_kind;           // [capacity]
+  AlignedVector<float> gain_x, gain_y, gain_heading;  // [capacity] of the disturbance
 
   // What it meets (written by Observe).
   AlignedVector<float> ranges;                   // [capacity][beam_stride] m
   AlignedVector<float> goal_distance;            // [capacity] m, 0 in the goal
   AlignedVector<float> goal_forward, goal_left;  // [capacity] m, to the goal's nearest point
   // All ones if so and 0 if not, as bits of a float: what a comparison of eight lanes gives.
-  AlignedVector<std::uint32_t> collided;         // [capacity] touches an obstacle
-  AlignedVector<std::uint32_t> arrived;          // [capacity] is in the goal
+  AlignedVector<std::uint32_t> collided;  // [capacity] touches an obstacle
+  AlignedVector<std::uint32_t> arrived;   // [capacity] is in the goal
 
   // What it does (control: written by the policy; push: by Disturb).
-  AlignedVector<float> control;                      // [capacity] rad or rad/s
+  AlignedVector<float> control;                       // [capacity] rad or rad/s
   AlignedVector<float> push_x, push_y, push_heading;  // [capacity] m/s, m/s, rad/s
-  AlignedVector<float> push;                         // [capacity] m/s, d of Eq. 5
-  AlignedVector<float> noise;                        // [capacity][kNoiseSteps] m/s
+  AlignedVector<float> push;                          // [capacity] m/s, d of Eq. 5
+  AlignedVector<float> noise;                         // [capacity][kNoiseSteps] m/s
 
   /// Puts a robot at the start of an episode into a slot. Allocates only if no world before had as
   /// many discs or walls.

@@ -12,8 +12,8 @@ namespace fedgen {
 // robot's centre to the nearest obstacle along it, or the range if there is none (Eq. 8 and 9).
 
 struct LidarOptions {
-  int beams = 20;            // 1..1024
-  double range = 5;          // m, > 0
+  int beams = 20;             // 1..1024
+  double range = 5;           // m, > 0
   double from_degrees = -60;  // first beam, relative to the heading, counter-clockwise; >= -180
   double to_degrees = 60;     // last beam, >= from_degrees, <= 180
 };
@@ -38,11 +38,11 @@ struct Lidar {
   AlignedVector<float> sin;  // [beam_stride]; padding repeats the last beam
 
   // The same fan as a cone around its centre, which is how kernels see it.
-  float centre_cos, centre_sin;          // of the centre's angle to the heading
-  float half_width;                      // rad, from the centre to the last beam
+  float centre_cos, centre_sin;  // of the centre's angle to the heading
+  float half_width;              // rad, from the centre to the last beam
   float half_width_cos, half_width_sin;
-  AlignedVector<float> fan_cos;          // [beam_stride] of the beam's angle to the centre
-  AlignedVector<float> fan_sin;          // [beam_stride]
+  AlignedVector<float> fan_cos;  // [beam_stride] of the beam's angle to the centre
+  AlignedVector<float> fan_sin;  // [beam_stride]
 };
 
 }  // namespace fedgen

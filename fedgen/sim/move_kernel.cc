@@ -41,8 +41,9 @@ HWY_INLINE float FieldAt(const Disturbance& push, float x, float y) {
   for (int lane = 0; lane < kPartials; lane += kLanes) {
     F sum = Set(0.0f);
     for (int mode = lane; mode < num_modes; mode += kPartials) {
-      const F cycles = Fma(Load(push.kx.data() + mode), Set(x),
-                           Fma(Load(push.ky.data() + mode), Set(y), Load(push.phase.data() + mode)));
+      const F cycles =
+          Fma(Load(push.kx.data() + mode), Set(x),
+              Fma(Load(push.ky.data() + mode), Set(y), Load(push.phase.data() + mode)));
       sum = sum + CosineOfCycles(cycles);
     }
     Store(sum, partial + lane);

@@ -15,9 +15,9 @@ HWY_BEFORE_NAMESPACE();
 namespace fedgen {
 namespace HWY_NAMESPACE {
 
-// Notation: world frame (x, y); body frame (forward, left) with its origin at the robot's centre and
-// its first axis along the heading; fan frame, the same along the centre of the lidar's fan. A "group"
-// is kLanes robots in neighbouring slots.
+// Notation: world frame (x, y); body frame (forward, left) with its origin at the robot's centre
+// and its first axis along the heading; fan frame, the same along the centre of the lidar's fan. A
+// "group" is kLanes robots in neighbouring slots.
 
 // ---- The formulas, the same for both kernels ----
 
@@ -50,8 +50,8 @@ HWY_INLINE BodyPoint ToBody(const Robot& robot, F dx, F dy) {
   return {Fma(dx, robot.cos, dy * robot.sin), NegFma(dx, robot.sin, dy * robot.cos)};
 }
 
-/// The smaller of two readings, where a negative number or a NaN means "not met". As bits read without
-/// a sign, those are larger than every distance, so one integer minimum does it all.
+/// The smaller of two readings, where a negative number or a NaN means "not met". As bits read
+/// without a sign, those are larger than every distance, so one integer minimum does it all.
 template <typename V>
 HWY_INLINE V Nearer(V distance, V reading) {
 #if HWY_TARGET == HWY_AVX2
@@ -101,12 +101,12 @@ HWY_INLINE F RayToWall(const BodyWall& wall, F beam_cos, F beam_sin) {
   // The beam meets the wall's line at area / facing, at numerator / facing of the wall's length.
   const F facing = Facing(wall, beam_cos, beam_sin);
   const F numerator = NegFma(wall.left, beam_cos, wall.forward * beam_sin);
-  const Mask beside = Or(numerator < Set(0.0f), numerator > facing);
+  const Mask beside = Or(numerator<Set(0.0f), numerator> facing);
   return Select(beside, Set(-1.0f), wall.area / facing);
 }
 
-/// Eq. 9 where the robot stands on the wall's line (area 0): only beams along it meet it, at its nearer
-/// end.
+/// Eq. 9 where the robot stands on the wall's line (area 0): only beams along it meet it, at its
+/// nearer end.
 HWY_INLINE F RayAlongWall(const BodyWall& wall, F beam_cos, F beam_sin) {
   const F zero = Set(0.0f);
   const F end0 = Fma(wall.forward, beam_cos, wall.left * beam_sin);
@@ -149,7 +149,8 @@ HWY_INLINE void StoreMask(Mask mask, std::uint32_t* to) {
 #endif
 }
 
-/// Eq. 10 for a group: the vector to the goal's nearest point, its length, and whether it is reached.
+/// Eq. 10 for a group: the vector to the goal's nearest point, its length, and whether it is
+/// reached.
 HWY_INLINE void FindGoals(const Robot& robots, int slot, Batch& batch) {
   const F zero = Set(0.0f);
   const F goal_x = Load(batch.goal_x.data() + slot);
@@ -170,7 +171,8 @@ HWY_INLINE void FindGoals(const Robot& robots, int slot, Batch& batch) {
   Store(seen.left, batch.goal_left.data() + slot);
 }
 
-/// Eq. 4 for the inside of boxes (their sides are walls). Few worlds have boxes, so this is plain code.
+/// Eq. 4 for the inside of boxes (their sides are walls). Few worlds have boxes, so this is plain
+/// code.
 bool InsideABox(const World& world, float x, float y) {
   for (std::size_t box = 0; box < world.boxes.size(); ++box) {
     bool inside = true;  // left of all four counter-clockwise sides
@@ -189,13 +191,13 @@ bool InsideABox(const World& world, float x, float y) {
 // ---- The fast kernel ----
 //
 // Two passes. The first looks at every obstacle, eight at once, and lists those that some beam may
-// meet; the second casts beams at each listed obstacle, four at a time at discs, for which a few suffice. Hardly a branch depends on where
-// things are: one mispredicted branch costs as much as casting at three discs. The passes run over many
-// robots before they take turns, because a list that is read right after it was written in pieces
-// makes the processor wait for the pieces.
+// meet; the second casts beams at each listed obstacle, four at a time at discs, for which a few
+// suffice. Hardly a branch depends on where things are: one mispredicted branch costs as much as
+// casting at three discs. The passes run over many robots before they take turns, because a list
+// that is read right after it was written in pieces makes the processor wait for the pieces.
 
-/// For each set of eight lanes, which lane comes first, second, ... (Highway 1.0 has Compress for this,
-/// but g++ 12 copies its table to the stack at every call.)
+/// For each set of eight lanes, which lane comes first, second, ... (Highway 1.0 has Compress for
+/// this, but g++ 12 copies its table to the stack at every call.)
 struct CompressTable {
   constexpr CompressTable() {
     for (std::size_t mask = 0; mask < 256; ++mask) {
@@ -242,8 +244,8 @@ HWY_INLINE std::uint32_t Bits(Mask mask) {
   return static_cast<std::uint32_t>(hn::detail::BitsFromMask(mask));
 }
 
-/// The lidar as the first pass wants it, in registers or on the stack. Everything is widened by a slack
-/// far above the rounding of a distance within range.
+/// The lidar as the first pass wants it, in registers or on the stack. Everything is widened by a
+/// slack far above the rounding of a distance within range.
 struct Fan {
   explicit HWY_INLINE Fan(const Lidar& lidar)
       : slack(1e-3f + 1e-4f * lidar.range),
@@ -263,8 +265,8 @@ struct Fan {
 
 constexpr int kBeamsAtOnce = 4;  // cast at a disc; at 3 m it covers one or two
 
-/// Discs near enough and not beside the fan, in the fan frame of their robots, and all discs that touch
-/// their robots.
+/// Discs near enough and not beside the fan, in the fan frame of their robots, and all discs that
+/// touch their robots.
 struct SeenDiscs {
   static constexpr int kCapacity = 1024;
   static constexpr int kRoom = kCapacity + 2 * kLanes;
@@ -297,10 +299,9 @@ struct BeamInterval {
   F first, last;  // integers in [0, num_beams - 1]; first > last: none
 };
 
-/// The beams that may meet each of eight discs, and perhaps one that does not. The angles are approximate, with a margin that covers
-/// it.
-HWY_INLINE BeamInterval BeamsThatMayMeet(const Fan& fan, BodyPoint centre, F distance2,
-                                         F radius) {
+/// The beams that may meet each of eight discs, and perhaps one that does not. The angles are
+/// approximate, with a margin that covers it.
+HWY_INLINE BeamInterval BeamsThatMayMeet(const Fan& fan, BodyPoint centre, F distance2, F radius) {
   // Bearing by a quadratic approximation of atan on [0, 1], off by less than 0.004 rad.
   const F forward = Abs(centre.forward);
   const F left = Abs(centre.left);
@@ -308,8 +309,8 @@ HWY_INLINE BeamInterval BeamsThatMayMeet(const Fan& fan, BodyPoint centre, F dis
   F bearing = ratio * NegFma(Set(0.273f), ratio, Set(1.0583982f));
   bearing = Select(left > forward, Set(1.5707963f) - bearing, bearing);
   bearing = Select(centre.forward < Set(0.0f), Set(3.1415927f) - bearing, bearing);
-  // Half width asin(q) <= q + (pi/2 - 1) q^3 with q = radius / distance < 1: a robot inside a disc has
-  // collided and is not asked.
+  // Half width asin(q) <= q + (pi/2 - 1) q^3 with q = radius / distance < 1: a robot inside a disc
+  // has collided and is not asked.
   const F q = radius * hn::ApproximateReciprocalSqrt(distance2);
   F width = Fma(q * q, q * Set(0.5707964f), q + Set(0.006f));
   // A disc across the +-pi cut may meet beams at both ends of a wide fan: try them all.
@@ -324,7 +325,7 @@ HWY_INLINE BeamInterval BeamsThatMayMeet(const Fan& fan, BodyPoint centre, F dis
 
 /// Second pass: casts beams at the discs seen, notes collisions with them, and forgets them.
 HWY_NOINLINE void CastAtDiscs(const Lidar& lidar, const Fan& fan, F robot_radius, SeenDiscs& seen,
-                            Batch& batch) {
+                              Batch& batch) {
   const IntTag di;
   const int size = seen.size;
   int num_to_widen = 0;
@@ -381,8 +382,8 @@ HWY_NOINLINE void CastAtDiscs(const Lidar& lidar, const Fan& fan, F robot_radius
   seen.size = 0;
 }
 
-/// First pass over a group's discs. `rows` is where each robot's readings start; `wanted` has a bit for
-/// each robot asked.
+/// First pass over a group's discs. `rows` is where each robot's readings start; `wanted` has a bit
+/// for each robot asked.
 HWY_INLINE void LookAtDiscs(const Lidar& lidar, const Fan& fan, const Robot& robots, int group,
                             F robot_radius, hn::Vec<IntTag> rows, std::uint32_t wanted,
                             SeenDiscs& seen, Batch& batch) {
@@ -393,8 +394,8 @@ HWY_INLINE void LookAtDiscs(const Lidar& lidar, const Fan& fan, const Robot& rob
   const F edge_sin = Set(fan.wraps ? 0.0f : fan.edge_sin);
   const F grow = robot_radius + Set(fan.slack);
   const F range = Max(Set(fan.range), grow);
-  const int num_rows = *std::max_element(batch.num_discs.begin() + group,
-                                         batch.num_discs.begin() + group + kLanes);
+  const int num_rows =
+      *std::max_element(batch.num_discs.begin() + group, batch.num_discs.begin() + group + kLanes);
   const std::ptrdiff_t stride = batch.capacity;
   const float* disc_x = batch.disc_x.data() + group;
   const float* disc_y = batch.disc_y.data() + group;
@@ -409,7 +410,8 @@ HWY_INLINE void LookAtDiscs(const Lidar& lidar, const Fan& fan, const Robot& rob
     disc_radius += stride;
     const BodyPoint centre = ToBody(robots, dx, dy);
     // Both are negative if the disc cannot matter.
-    const F beside = Fma(centre.forward, edge_sin, NegFma(Abs(centre.left), edge_cos, radius + grow));
+    const F beside =
+        Fma(centre.forward, edge_sin, NegFma(Abs(centre.left), edge_cos, radius + grow));
     const F reach = radius + range;
     const F in_reach = hn::MulSub(reach, reach, Fma(dx, dx, dy * dy));
     const Chosen seen_here(~Bits(hn::MaskFromVec(Min(beside, in_reach))) & wanted);
@@ -453,8 +455,8 @@ HWY_INLINE void LookAtWalls(const Lidar& lidar, const Fan& fan, const Robot& rob
                             const Batch& batch, std::size_t at, hn::Vec<IntTag> rows,
                             std::uint32_t wanted, float* ranges, SeenWalls& seen) {
   const BodyWall wall = WallOfGroup(robots, batch, at);
-  // The beam nearest to the wall's normal meets its line first. It is a beam at the edge of the fan,
-  // unless the normal itself lies in the fan. Skip walls whose line that beam cannot reach.
+  // The beam nearest to the wall's normal meets its line first. It is a beam at the edge of the
+  // fan, unless the normal itself lies in the fan. Skip walls whose line that beam cannot reach.
   const F length = Load(batch.wall_length.data() + at);
   const F edges = Fma(Abs(wall.dforward), Set(fan.edge_sin), wall.dleft * Set(fan.edge_cos));
   const Mask normal_in_fan = wall.dleft > Set(fan.edge_cos - 1e-3f) * length;

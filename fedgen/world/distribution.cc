@@ -59,9 +59,8 @@ void DrawStarts(const StartDistribution& distribution, Key key, World& world) {
   for (std::size_t index = 0; index < world.starts.size(); ++index) {
     Pose& start = world.starts[index];
     for (int attempt = 0; attempt < kMaxStartAttempts; ++attempt) {
-      const RandomBlock block =
-          key.Block(Address(Draw::kStart, index * kMaxStartAttempts +
-                                              static_cast<std::uint64_t>(attempt)));
+      const RandomBlock block = key.Block(
+          Address(Draw::kStart, index * kMaxStartAttempts + static_cast<std::uint64_t>(attempt)));
       start.x = Uniform(distribution.x, block[0]);
       start.y = Uniform(distribution.y, block[1]);
       start.heading = Radians(Uniform(distribution.heading_degrees, block[2]));
@@ -91,8 +90,8 @@ std::optional<FieldError> CheckInterval(const std::string& field, const Interval
 
 std::optional<FieldError> CheckCount(const std::string& field, const CountInterval& count) {
   if (count.low < 0 || count.high < count.low || count.high > 1000) {
-    return FieldError{field, fmt::format("[{}, {}]: must be 0 <= low <= high <= 1000", count.low,
-                                         count.high)};
+    return FieldError{
+        field, fmt::format("[{}, {}]: must be 0 <= low <= high <= 1000", count.low, count.high)};
   }
   return std::nullopt;
 }
@@ -104,7 +103,8 @@ std::optional<FieldError> CheckNumber(const std::string& field, double value, bo
 }
 
 template <std::size_t N>
-std::optional<FieldError> CheckFixed(const char* field, const std::vector<std::array<double, N>>& rows,
+std::optional<FieldError> CheckFixed(const char* field,
+                                     const std::vector<std::array<double, N>>& rows,
                                      const std::array<bool, N>& positive) {
   for (std::size_t row = 0; row < rows.size(); ++row) {
     for (std::size_t column = 0; column < N; ++column) {
@@ -144,8 +144,7 @@ std::optional<FieldError> Validate(const WorldDistribution& d) {
            CheckInterval("start.y", d.start.y, false),
            CheckInterval("start.heading_degrees", d.start.heading_degrees, false),
            CheckNumber("start.per_world", d.start.per_world,
-                       d.start.per_world >= 1 && d.start.per_world <= 10000,
-                       "must be in 1..10000"),
+                       d.start.per_world >= 1 && d.start.per_world <= 10000, "must be in 1..10000"),
            CheckNumber("start.clearance", d.start.clearance, d.start.clearance >= 0,
                        "must be >= 0"),
            CheckNumber("disturbance.intensity", push.intensity, push.intensity >= 0,
@@ -206,7 +205,8 @@ void DrawWorld(const WorldDistribution& d, Key key, Kernel kernel, World& world)
     const RandomBlock block = key.Block(Address(Draw::kBox, 2 * draw));
     const RandomBlock more = key.Block(Address(Draw::kBox, 2 * draw + 1));
     world.AddBox({Uniform(d.random_boxes.x, block[0]), Uniform(d.random_boxes.y, block[1]),
-                  Uniform(d.random_boxes.half_x, block[2]), Uniform(d.random_boxes.half_y, block[3]),
+                  Uniform(d.random_boxes.half_x, block[2]),
+                  Uniform(d.random_boxes.half_y, block[3]),
                   Radians(Uniform(d.random_boxes.heading_degrees, more[0]))});
   }
 
@@ -221,7 +221,8 @@ void DrawWorld(const WorldDistribution& d, Key key, Kernel kernel, World& world)
   push.length_scale = f(d.disturbance.length_scale);
   push.shortest_wavelength = f(d.disturbance.shortest_wavelength);
   push.half_width = f(d.disturbance.half_width);
-  SynthesizeField(push.kind == Disturbance::Kind::kVonKarman ? d.disturbance.modes : 0, kernel, push);
+  SynthesizeField(push.kind == Disturbance::Kind::kVonKarman ? d.disturbance.modes : 0, kernel,
+                  push);
 }
 
 // Equal-energy strata of the radial spectrum (Eq. 5). With k0 = 1 / (1.339 L), the share of the

@@ -37,10 +37,10 @@ struct DiscDistribution {
 };
 
 struct BoxDistribution {
-  CountInterval count;                       // 0 <= low <= high <= 1000
-  Interval x, y;                             // m
+  CountInterval count;                          // 0 <= low <= high <= 1000
+  Interval x, y;                                // m
   Interval half_x{0.2, 0.5}, half_y{0.2, 0.5};  // m, > 0
-  Interval heading_degrees{0, 0};            // of the first axis
+  Interval heading_degrees{0, 0};               // of the first axis
 };
 
 struct GoalDistribution {
@@ -53,10 +53,10 @@ struct GoalDistribution {
 };
 
 struct StartDistribution {
-  Interval x{0, 0}, y{1, 1};           // m
-  Interval heading_degrees{90, 90};    // from the x axis
-  int per_world = 1;                   // starts drawn in each world, 1..10000
-  double clearance = 0;                // m; a drawn start nearer than this to an obstacle is redrawn
+  Interval x{0, 0}, y{1, 1};         // m
+  Interval heading_degrees{90, 90};  // from the x axis
+  int per_world = 1;                 // starts drawn in each world, 1..10000
+  double clearance = 0;              // m; a drawn start nearer than this to an obstacle is redrawn
 };
 
 struct DisturbanceOptions {

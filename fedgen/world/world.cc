@@ -66,8 +66,8 @@ void WallSet::Add(float x0, float y0, float x1, float y1) {
   y[index] = y0;
   dx[index] = x1 - x0;
   dy[index] = y1 - y0;
-  const double length2 = static_cast<double>(dx[index]) * dx[index] +
-                         static_cast<double>(dy[index]) * dy[index];
+  const double length2 =
+      static_cast<double>(dx[index]) * dx[index] + static_cast<double>(dy[index]) * dy[index];
   length[index] = static_cast<float>(std::sqrt(length2));
   inverse_length2[index] = static_cast<float>(1.0 / length2);
 }
@@ -108,9 +108,8 @@ double Clearance(const World& world, double x, double y) {
   }
   for (int wall = 0; wall < world.walls.size(); ++wall) {
     const auto index = static_cast<std::size_t>(wall);
-    nearest = std::min(nearest,
-                       DistanceToSegment(x, y, world.walls.x[index], world.walls.y[index],
-                                         world.walls.dx[index], world.walls.dy[index]));
+    nearest = std::min(nearest, DistanceToSegment(x, y, world.walls.x[index], world.walls.y[index],
+                                                  world.walls.dx[index], world.walls.dy[index]));
   }
   for (const Box& box : world.boxes) nearest = std::min(nearest, SignedDistanceToBox(x, y, box));
   return nearest;

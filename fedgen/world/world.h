@@ -12,9 +12,9 @@ namespace fedgen {
 
 // What is out there: one world E, as the simulator reads it.
 //
-// A plane with discs, thin walls (segments) and solid boxes; a goal region; one or more starts; and a
-// disturbance that pushes on the rates of the robot's state. All lengths in m, angles in rad counted
-// counter-clockwise from the x axis, speeds in m/s.
+// A plane with discs, thin walls (segments) and solid boxes; a goal region; one or more starts; and
+// a disturbance that pushes on the rates of the robot's state. All lengths in m, angles in rad
+// counted counter-clockwise from the x axis, speeds in m/s.
 //
 // Obstacles are stored as structures of arrays, padded to groups of eight with obstacles too far
 // away to be seen or touched, so kernels never handle a remainder.
@@ -53,10 +53,10 @@ class WallSet {
   int size() const { return size_; }
   int padded_size() const { return static_cast<int>(x.size()); }
 
-  AlignedVector<float> x, y;                  // [padded_size] m, first end
-  AlignedVector<float> dx, dy;                // [padded_size] m, to the other end
-  AlignedVector<float> length;                // [padded_size] m, > 0
-  AlignedVector<float> inverse_length2;       // [padded_size] 1/m^2
+  AlignedVector<float> x, y;             // [padded_size] m, first end
+  AlignedVector<float> dx, dy;           // [padded_size] m, to the other end
+  AlignedVector<float> length;           // [padded_size] m, > 0
+  AlignedVector<float> inverse_length2;  // [padded_size] 1/m^2
 
  private:
   void Resize(int n);
@@ -71,8 +71,8 @@ struct Box {
   bool operator==(const Box&) const = default;
 };
 
-/// Where the robot should arrive: the half plane normal . p >= offset, or a disc. It has arrived when
-/// its centre is `depth` inside; rho is the distance to the region itself.
+/// Where the robot should arrive: the half plane normal . p >= offset, or a disc. It has arrived
+/// when its centre is `depth` inside; rho is the distance to the region itself.
 struct Goal {
   enum class Kind { kHalfPlane, kDisc };
   Kind kind = Kind::kHalfPlane;
@@ -91,7 +91,8 @@ struct Disturbance {
   std::array<float, 3> gain = {1, 0, 0};  // share of d on x' (1), y' (1), heading' (rad/m)
   Key key;                                // names the draw; with the numbers below it fixes d
 
-  // Von Karman field (Eq. 5): d(x, y) = amplitude * sum over modes of cos 2 pi (kx x + ky y + phase).
+  // Von Karman field (Eq. 5): d(x, y) = amplitude * sum over modes of cos 2 pi (kx x + ky y +
+  // phase).
   float intensity = 0;            // m/s, standard deviation of d
   float length_scale = 1;         // m
   float shortest_wavelength = 1;  // m
