@@ -43,12 +43,12 @@ constexpr Case kGolden[] = {
     {"TextStraight", TextTask, Straight, 0x9638810674a2bb24},
     {"TextGapFollower", TextTask, Gap, 0x24dc89a51a6f77d0},
     {"TextTextNet", TextTask, TextNet, 0x4329a435dc05a045},
-    {"TextTablesNet", TextTask, TablesNet, 0xefbfb6651c1100b6},
+    {"TextTablesNet", TextTask, TablesNet, 0xb45891734708796b},
     {"TablesStraight", TablesTask, Straight, 0x9566bca215f931df},
     {"TablesGapFollower", TablesTask, Gap, 0xe0fc4baa4b538488},
     {"TablesTextNet", TablesTask, TextNet, 0x140c670a8ada3fa2},
     {"TablesTablesNet", TablesTask, TablesNet, 0x5a27dcfd300f6eeb},
-    {"MixedGapFollower", MixedTask, Gap, 0xa839b3dc3da92d0e},
+    {"MixedGapFollower", MixedTask, Gap, 0xb3294459f0a2b3bf},
     {"MixedTextNet", MixedTask, TextNet, 0x651555adc1080d58},
 };
 

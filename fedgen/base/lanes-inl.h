@@ -130,7 +130,7 @@ struct SinCosResult {
 
 /// Sine and cosine of x (rad), |x| <= 1e4. Absolute error below 2e-7 for |x| <= 100.
 HWY_INLINE SinCosResult SinCos(F x) {
-  // x = quadrant pi/2 + r with |r| <= pi/4; pi/2 is split in three so that the reduction is exact
+  // x = quadrant pi/2 + r with |r| <= pi/4; pi/2 is split in two so that the reduction is exact
   // enough where it cancels.
   const F quadrant = Round(x * Set(0.636619772f));
   F r = NegFma(quadrant, Set(1.5707963705062866f), x);

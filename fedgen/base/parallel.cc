@@ -25,7 +25,7 @@ int DefaultNumThreads() {
   }
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
-  return std::max(1U, std::thread::hardware_concurrency());
+  return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
 }
 
 void OrderedParallelFor(std::int64_t num_tasks, int num_threads, int window,

@@ -476,7 +476,7 @@ Result<Config> ParseConfig(std::string_view text, const std::string& name,
   ReadEpisode(root.Table("episode"), config.task.episode);
   ReadPolicy(root.Table("policy"), config.policy, config.initial_half_width);
   root.Finish();
-  if (reading.error()) return *reading.error();
+  if (const std::optional<Error>& error = reading.error()) return *error;
   return config;
 }
 

@@ -89,7 +89,7 @@ Driver::Driver(const Policy& policy, const Body& body)
 }
 
 void Driver::Decide(Kernel kernel, const Lidar& lidar, int last, Batch& batch) {
-  if (const Mlp* mlp = std::get_if<Mlp>(&policy_)) {
+  if (const Mlp* mlp = std::get_if<Mlp>(&policy_); mlp != nullptr && workspace_) {
     DecideMlp(kernel, *mlp, last, *workspace_, batch);
     return;
   }

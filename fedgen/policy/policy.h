@@ -46,7 +46,8 @@ struct Body {
 std::optional<std::string> FindMismatch(const Policy& policy, const LidarOptions& lidar,
                                         const RobotOptions& robot);
 
-/// A policy ready to drive: the policy, its workspace, and what it needs of the body.
+/// A policy ready to drive: the policy, its workspace, and what it needs of the body. The policy
+/// must outlive it.
 class Driver {
  public:
   Driver(const Policy& policy, const Body& body);

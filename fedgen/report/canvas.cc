@@ -286,7 +286,9 @@ void Canvas::Image(const Rectangle& rectangle, int columns, std::span<const Colo
   };
   for (int row = 0; bytes != nullptr && row < rows; ++row) {
     for (int column = 0; column < columns; ++column) {
-      const Colour& colour = pixels[static_cast<std::size_t>(row * columns + column)];
+      const Colour& colour =
+          pixels[static_cast<std::size_t>(row) * static_cast<std::size_t>(columns) +
+                 static_cast<std::size_t>(column)];
       // Pixels are words 0x00rrggbb in the machine's byte order.
       const std::uint32_t word =
           byte(colour.red) << 16 | byte(colour.green) << 8 | byte(colour.blue);

@@ -56,7 +56,8 @@ constexpr std::array<PathStyle, 5> kPathStyles = {{{Rgb(0x1f5fc4)},
 // The style of the label with this number. From the sixth on colours come again, in sparser dashes.
 PathStyle StyleOf(std::size_t label) {
   PathStyle style = kPathStyles[label % kPathStyles.size()];
-  const auto round = static_cast<double>(label / kPathStyles.size());
+  const std::size_t cycle = label / kPathStyles.size();
+  const auto round = static_cast<double>(cycle);
   if (round > 0) style = {style.colour, 3, 2 + 3 * round};
   return style;
 }
@@ -245,6 +246,7 @@ Colour FieldColour(double strength) {
 
 void DrawField(const Raster& raster, double full_scale, const Plot& plot, Canvas& canvas) {
   std::vector<Colour> pixels;
+  pixels.reserve(raster.value.size());
   for (const double value : raster.value) pixels.push_back(FieldColour(value / full_scale));
   const double cell = plot.scale * raster.cell;
   canvas.Image({plot.left - cell, plot.top - cell, raster.columns * cell, raster.rows * cell},
@@ -489,6 +491,7 @@ Scene MakeScene(const std::vector<Panel>& panels, const FigureOptions& options) 
 
 void DrawPaths(const Scene& scene, const Panel& panel, const Plot& plot, Canvas& canvas) {
   std::vector<std::vector<Point>> ways;
+  ways.reserve(panel.paths.size());
   for (const DrawnPath& path : panel.paths) ways.push_back(PathPoints(path, plot));
   // A pale seam keeps the lines readable where they cross something.
   for (const std::vector<Point>& way : ways) {
@@ -513,8 +516,8 @@ void DrawPanel(const Scene& scene, std::size_t index, const Plot& plot, const Ax
   canvas.Text({frame.left, frame.top - 8}, FitText(panel.title, kPanelTitleFont, frame.width),
               kPanelTitleFont, kInk);
   canvas.BeginClip(frame);
-  if (scene.fields[index] && scene.field_scale > 0) {
-    DrawField(*scene.fields[index], scene.field_scale, plot, canvas);
+  if (const std::optional<Raster>& field = scene.fields[index]; field && scene.field_scale > 0) {
+    DrawField(*field, scene.field_scale, plot, canvas);
   }
   DrawGoal(world.goal, plot, canvas);
   if (options.lidar != nullptr) {

@@ -31,7 +31,7 @@ struct DrawnPath {
 /// One square of a figure.
 struct Panel {
   const World* world = nullptr;  // not owned, never null
-  std::string title;             // e.g. "world 3: collided after 2.15 s"; may be empty
+  std::string title = {};        // e.g. "world 3: collided after 2.15 s"; may be empty
   std::vector<DrawnPath> paths;
 };
 

@@ -53,8 +53,8 @@ WorldSource DrawnWorlds(const Task& task, Key key, Kernel kernel);
 /// Worlds that exist already. The span must outlive the source.
 WorldSource GivenWorlds(std::span<const World> worlds);
 
-/// Drives episodes on one thread. Allocates when it is made and while its first worlds are drawn;
-/// a step allocates nothing.
+/// Drives episodes on one thread. The task and the policy must outlive it. Allocates when it is
+/// made and while its first worlds are drawn; a step allocates nothing.
 class Rollout {
  public:
   Rollout(const Task& task, const Policy& policy, Kernel kernel, int num_slots = kDefaultSlots);

@@ -60,8 +60,9 @@ HWY_INLINE void DrawNoise(std::size_t slot, const Disturbance& push, Batch& batc
   float* noise = batch.noise.data() + slot * Batch::kNoiseSteps;
   const F half_width = Set(push.half_width);
   for (int block = 0; block < kBlocks; block += kLanes) {
-    const WordBlock words = PhiloxBlocks(batch.noise_key[slot].bits(),
-                                         static_cast<std::uint64_t>(batch.step[slot] / 4 + block));
+    const int index = batch.step[slot] / 4 + block;
+    const WordBlock words =
+        PhiloxBlocks(batch.noise_key[slot].bits(), static_cast<std::uint64_t>(index));
     // Stored word by word: noise[w * kBlocks + b] is word w of block b.
     const auto centred = [&](Words w) HWY_ATTR {
       return half_width * Fma(UnitFloats(w), Set(2.0f), Set(-1.0f));
@@ -115,7 +116,9 @@ void AdvanceLanes(bool is_car, float limit_value, float inverse_length, float sp
     const F rate_x = Fma(Set(speed), cos, Load(batch.push_x.data() + slot));
     const F rate_y = Fma(Set(speed), sin, Load(batch.push_y.data() + slot));
     const F rate_heading = turn_rate + Load(batch.push_heading.data() + slot);
-    const F heading = Fma(time_step, rate_heading, Load(batch.heading.data() + slot));
+    // Kept within half a turn, so that sine and cosine stay exact however long the robot circles.
+    F heading = Fma(time_step, rate_heading, Load(batch.heading.data() + slot));
+    heading = NegFma(Round(heading * Set(0.15915494f)), Set(6.2831853f), heading);
     const SinCosResult direction = SinCos(heading);
     Store(Fma(time_step, rate_x, Load(batch.x.data() + slot)), batch.x.data() + slot);
     Store(Fma(time_step, rate_y, Load(batch.y.data() + slot)), batch.y.data() + slot);

@@ -500,7 +500,14 @@ void ObserveLanes(const Lidar& lidar, float robot_radius, int first, int last, B
       LookAtWalls(lidar, fan, facing_fan, batch, at, rows, wanted, ranges, seen_walls);
       wall_distance2 = Min(wall_distance2, WallDistance2(robots, batch, at));
     }
+    // Robots that were not asked keep what was found about them before.
+    const hn::FixedTag<std::uint32_t, 8> du;
+    alignas(32) std::uint32_t before[kLanes];
+    hn::Store(hn::Load(du, batch.collided.data() + group), du, before);
     StoreMask(wall_distance2 < Set(robot_radius * robot_radius), batch.collided.data() + group);
+    for (int index = group; index < group_first; ++index) {
+      batch.collided[static_cast<std::size_t>(index)] = before[index - group];
+    }
     LookAtDiscs(lidar, fan, facing_fan, group, Set(robot_radius), rows, wanted, seen_discs, batch);
     FindGoals(robots, group, batch);
     for (int index = group_first; index < group_last; ++index) {

@@ -742,5 +742,26 @@ TEST(Observe, NeverReadsFartherWithMoreObstacles) {
   }
 }
 
+// The fast kernel takes eight slots at a time; those before `first` belong to somebody else.
+TEST(Observe, LeavesTheSlotsItWasNotAskedAboutAlone) {
+  World empty;
+  empty.starts = {{0, 0, 0}};
+  World boxed = empty;
+  boxed.AddBox({0, 0, 2, 2, 0});
+  const Lidar lidar(kSymmetricFan);
+  for (const Kernel kernel : {Kernel::kScalar, BestKernel()}) {
+    Batch batch(16, lidar);
+    for (int slot = 0; slot < 16; ++slot) {
+      batch.Place(slot, slot == 8 ? boxed : empty, {0, 0, 0}, Key(1));
+    }
+    FaceHeading(kernel, 0, 16, batch);
+    Observe(kernel, lidar, 0.1F, 0, 16, batch);
+    ASSERT_NE(batch.collided[8], 0U);
+    Observe(kernel, lidar, 0.1F, 9, 16, batch);
+    EXPECT_NE(batch.collided[8], 0U) << KernelName(kernel);
+    EXPECT_EQ(batch.collided[9], 0U) << KernelName(kernel);
+  }
+}
+
 }  // namespace
 }  // namespace fedgen

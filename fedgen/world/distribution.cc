@@ -162,7 +162,10 @@ std::optional<FieldError> Validate(const WorldDistribution& d) {
     if (error) return error;
   }
   for (std::size_t row = 0; row < d.walls.size(); ++row) {
-    if (std::hypot(d.walls[row][2] - d.walls[row][0], d.walls[row][3] - d.walls[row][1]) < 1e-3) {
+    // As the floats that the wall will be.
+    const auto f = [](double value) { return static_cast<double>(static_cast<float>(value)); };
+    if (std::hypot(f(d.walls[row][2]) - f(d.walls[row][0]),
+                   f(d.walls[row][3]) - f(d.walls[row][1])) < 1e-3) {
       return FieldError{fmt::format("walls[{}]", row), "shorter than 1e-3 m: must have two ends"};
     }
   }
