@@ -108,6 +108,9 @@ TEST_F(Cli, RefusesFlagsThatMakeNoSense) {
   ExpectMistake("evaluate " + tables_ + "--policy straight --kernel gpu", 2,
                 "--kernel = gpu: must be auto, scalar or simd");
   ExpectMistake("evaluate " + tables_ + "--policy straight --seed -1", 2, "--seed");
+  ExpectMistake("evaluate " + tables_ + "--policy straight --seed 18446744073709551616", 2,
+                "must be an integer in 0..2^64 - 1");
+  ExpectMistake("policy new " + tables_ + "-o p.txt", 2, "p.txt: a policy file must end in");
 }
 
 TEST_F(Cli, RefusesBadConfigurations) {
@@ -119,7 +122,7 @@ TEST_F(Cli, RefusesBadConfigurations) {
                 "a.toml:2: robot.radius = 'big': must be a number");
   Write("a.toml", "[robot]\nradius = -0.3\n");
   ExpectMistake("evaluate -c a.toml -p straight", 3,
-                "a.toml:2: robot.radius = -0.3: must be in (0, 1e4]");
+                "a.toml:2: robot.radius = -0.3: must be in [0.001, 1e4]");
   Write("a.toml", "[robot\n");
   ExpectMistake("evaluate -c a.toml -p straight", 3, "a.toml:1: ");
   ExpectMistake("evaluate -c missing.toml -p straight", 6, "missing.toml: cannot open");
@@ -170,24 +173,36 @@ TEST_F(Cli, RefusesBadWorlds) {
 }
 
 TEST_F(Cli, NeverOverwritesAndNeverLeavesHalfAFile) {
-  Write("there", "precious");
-  ExpectMistake("policy new " + tables_ + "-o there", 7, "there: already exists");
-  ExpectMistake("worlds generate " + tables_ + "-o there", 7, "there: already exists");
+  Write("there.fgp", "precious");
+  ExpectMistake("policy new " + tables_ + "-o there.fgp", 7, "there.fgp: already exists");
+  ExpectMistake("worlds generate " + tables_ + "-o there.fgp", 7, "there.fgp: already exists");
   ExpectMistake("policy new " + tables_ + "-o no/such/place.fgp", 6, "no/such/place.fgp: cannot");
   ExpectMistake("worlds generate " + tables_ + "-o no/such/place", 6, "no/such/place: cannot");
-  fs::create_directory(directory_ / "folder");
-  ExpectMistake("policy new " + tables_ + "-o folder", 6, "folder: is a directory");
-  fs::remove(directory_ / "folder");
-  EXPECT_EQ(Files(), (std::vector<std::pair<std::string, std::string>>{{"there", "precious"}}));
+  fs::create_directory(directory_ / "folder.fgp");
+  ExpectMistake("policy new " + tables_ + "-o folder.fgp", 6, "folder.fgp: is a directory");
+  fs::remove(directory_ / "folder.fgp");
+  EXPECT_EQ(Files(), (std::vector<std::pair<std::string, std::string>>{{"there.fgp", "precious"}}));
 
-  EXPECT_EQ(Run("policy new " + tables_ + "-o there --force").exit_code, 0);
-  EXPECT_NE(Slurp(directory_ / "there"), "precious");
+  EXPECT_EQ(Run("policy new " + tables_ + "-o there.fgp --force").exit_code, 0);
+  EXPECT_NE(Slurp(directory_ / "there.fgp"), "precious");
 
   ASSERT_EQ(Run("worlds generate " + tables_ + "-n 3 -o w.jsonl").exit_code, 0);
   ExpectMistake("worlds show w.jsonl --first 3", 2, "--first = 3");
   const Ran wrong_ending = Run("worlds show w.jsonl -o picture.gif");
   EXPECT_EQ(wrong_ending.exit_code, 2);
   EXPECT_FALSE(fs::exists(directory_ / "picture.gif"));
+}
+
+TEST_F(Cli, NoticesWhenStdoutCannotBeWritten) {
+  ASSERT_EQ(Run("policy new " + text_ + "-o a.fgp").exit_code, 0);
+  for (const std::string& command : {std::string("--help"), std::string("policy show --json a.fgp"),
+                                     "evaluate " + tables_ + "-p straight -n 10"}) {
+    const std::string shell = "cd '" + directory_.string() + "' && '" FEDGEN_PROGRAM "' " +
+                              command + " >/dev/full 2>.err </dev/null";
+    const int status = std::system(shell.c_str());
+    EXPECT_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 6) << command;
+    EXPECT_EQ(Slurp(directory_ / ".err"), "fedgen: stdout: cannot write\n") << command;
+  }
 }
 
 TEST_F(Cli, PoliciesSurviveConversionBitForBit) {

@@ -64,11 +64,22 @@ Result<AtomicFile> AtomicFile::Create(const std::string& path, IfExists if_exist
   if (path.empty()) return Error{ErrorCode::kUsage, "output path is empty"};
   struct stat status{};
   if (::lstat(path.c_str(), &status) == 0) {
-    if (S_ISDIR(status.st_mode)) {
-      return Error{ErrorCode::kIo, fmt::format("{}: is a directory, not a file", path)};
+    if (if_exists == IfExists::kRefuse && !S_ISDIR(status.st_mode)) return ExistsError(path);
+    // Replacing is for files: not for directories, and never for devices, pipes or links to
+    // anything.
+    if (!S_ISREG(status.st_mode)) {
+      const char* what = S_ISDIR(status.st_mode)   ? "is a directory"
+                         : S_ISLNK(status.st_mode) ? "is a symbolic link"
+                                                   : "is a device or pipe";
+      return Error{ErrorCode::kIo, fmt::format("{}: {}, not a file", path, what)};
     }
-    if (if_exists == IfExists::kRefuse) return ExistsError(path);
   }
+  // A file without a name vanishes with the program, however that ends.
+  const int nameless =
+      ::open(DirectoryOf(path).c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, mode_t{0666});
+  if (nameless >= 0) return AtomicFile(path, "", nameless, if_exists);
+  if (errno != EOPNOTSUPP && errno != EISDIR) return IoError(path, "cannot create");
+  // Some file systems have no nameless files: a temporary name beside the destination then.
   std::string temporary_path = path + ".XXXXXX";
   const int descriptor = ::mkostemp(temporary_path.data(), O_CLOEXEC);
   if (descriptor < 0) return IoError(path, "cannot create");
@@ -81,11 +92,9 @@ Result<AtomicFile> AtomicFile::Create(const std::string& path, IfExists if_exist
 
 AtomicFile::AtomicFile(AtomicFile&& other) noexcept
     : path_(std::move(other.path_)),
-      temporary_path_(std::move(other.temporary_path_)),
+      temporary_path_(std::exchange(other.temporary_path_, "")),
       descriptor_(std::exchange(other.descriptor_, -1)),
-      if_exists_(other.if_exists_) {
-  other.temporary_path_.clear();
-}
+      if_exists_(other.if_exists_) {}
 
 AtomicFile::~AtomicFile() {
   if (descriptor_ >= 0) ::close(descriptor_);
@@ -104,16 +113,30 @@ Result<void> AtomicFile::Write(std::string_view bytes) {
 
 Result<void> AtomicFile::Commit() {
   if (::fsync(descriptor_) != 0) return IoError(path_, "cannot sync");
+  // Gives our file a name; fails if the name is taken.
+  const auto link_as = [this](const std::string& name) {
+    if (!temporary_path_.empty()) return ::link(temporary_path_.c_str(), name.c_str());
+    const std::string self = fmt::format("/proc/self/fd/{}", descriptor_);
+    return ::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW);
+  };
   if (if_exists_ == IfExists::kRefuse) {
-    // link() fails if the name is taken, so a file that appeared meanwhile survives.
-    if (::link(temporary_path_.c_str(), path_.c_str()) != 0) {
-      if (errno == EEXIST) return ExistsError(path_);
-      return IoError(path_, "cannot create");
+    // A file that appeared meanwhile survives.
+    if (link_as(path_) != 0)
+      return errno == EEXIST ? ExistsError(path_) : IoError(path_, "cannot create");
+  } else {
+    if (temporary_path_.empty()) {
+      std::string name;
+      int attempt = 0;
+      do {
+        name = fmt::format("{}.{}.{}", path_, ::getpid(), attempt);
+      } while (link_as(name) != 0 && errno == EEXIST && ++attempt < 100);
+      temporary_path_ = name;
     }
-    ::unlink(temporary_path_.c_str());
-  } else if (::rename(temporary_path_.c_str(), path_.c_str()) != 0) {
-    return IoError(path_, "cannot create");
+    if (::rename(temporary_path_.c_str(), path_.c_str()) != 0)
+      return IoError(path_, "cannot create");
+    temporary_path_.clear();
   }
+  if (!temporary_path_.empty()) ::unlink(temporary_path_.c_str());
   temporary_path_.clear();
   const Descriptor directory{
       ::open(DirectoryOf(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};

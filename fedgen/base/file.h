@@ -16,8 +16,8 @@ Result<std::string> ReadFile(const std::string& path, std::size_t max_bytes);
 
 enum class IfExists { kRefuse, kReplace };
 
-// A file under a temporary name beside its destination. Commit() syncs it and gives it its name in
-// one step; without Commit() the destructor removes it and the destination stays as it was. With
+// A file that has no name yet. Commit() syncs it and gives it its name in one step; without
+// Commit(), or if the program is killed, it vanishes and the destination stays as it was. With
 // kRefuse an existing destination is an error at Create() and, should it appear meanwhile, at
 // Commit(): nothing is ever overwritten by accident.
 class AtomicFile {
@@ -31,8 +31,6 @@ class AtomicFile {
 
   Result<void> Write(std::string_view bytes);
   Result<void> Commit();
-  /// Where the bytes are until Commit(), for libraries that write files by name.
-  const std::string& temporary_path() const { return temporary_path_; }
 
  private:
   AtomicFile(std::string path, std::string temporary_path, int descriptor, IfExists if_exists)
@@ -42,7 +40,7 @@ class AtomicFile {
         if_exists_(if_exists) {}
 
   std::string path_;
-  std::string temporary_path_;
+  std::string temporary_path_;  // empty for a file without a name
   int descriptor_ = -1;
   IfExists if_exists_ = IfExists::kRefuse;
 };

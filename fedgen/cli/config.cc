@@ -438,10 +438,21 @@ void Merge(const toml::table& over, toml::table& base) {
   }
 }
 
+// a.b.c = value, and nothing else.
+bool IsOneKey(const toml::table& table) {
+  const toml::table* at = &table;
+  while (at->size() == 1) {
+    const toml::node& only = at->begin()->second;
+    if (!only.is_table()) return true;
+    at = only.as_table();
+  }
+  return false;
+}
+
 Result<void> Apply(const std::string& override_text, toml::table& table) {
   const std::size_t equals = override_text.find('=');
   if (equals == std::string::npos || equals == 0) {
-    return Error{ErrorCode::kUsage, fmt::format("--set = {}: must be key=value", override_text)};
+    return Error{ErrorCode::kConfig, fmt::format("--set = {}: must be key=value", override_text)};
   }
   const std::string key = override_text.substr(0, equals);
   const std::string value = override_text.substr(equals + 1);
@@ -450,9 +461,13 @@ Result<void> Apply(const std::string& override_text, toml::table& table) {
     // kind=car without quotes: read the value as a string.
     parsed = ParseToml(fmt::format("{} = '{}'", key, value), Reading::kOverride);
   }
-  if (!parsed) {
-    return Error{ErrorCode::kUsage,
-                 fmt::format("--set = {}: cannot be read as TOML", override_text)};
+  if (!parsed || !IsOneKey(*parsed)) {
+    return Error{ErrorCode::kConfig,
+                 fmt::format("--set = {}: must be one key and its value in TOML", override_text)};
+  }
+  // An angle given here replaces a fan named in the file.
+  if (key == "lidar.from_degrees" || key == "lidar.to_degrees") {
+    if (toml::table* lidar = table["lidar"].as_table()) lidar->erase("fan");
   }
   Merge(*parsed, table);
   return {};
@@ -482,7 +497,11 @@ Result<Config> ParseConfig(std::string_view text, const std::string& name,
 
 Result<Config> LoadConfig(const std::string& path, std::span<const std::string> overrides) {
   const Result<std::string> text = ReadFile(path, kMaxConfigBytes);
-  if (!text) return text.error();
+  if (!text) {
+    // Too large to be a configuration.
+    const bool data = text.error().code == ErrorCode::kData;
+    return Error{data ? ErrorCode::kConfig : text.error().code, text.error().message};
+  }
   return ParseConfig(*text, path, overrides);
 }
 

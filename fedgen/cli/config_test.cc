@@ -94,7 +94,8 @@ TEST(Config, RefusesWrongTypes) {
 }
 
 TEST(Config, RefusesValuesOutOfRange) {
-  EXPECT_EQ(ErrorOf("[robot]\n\nspeed = -1\n"), "c.toml:3: robot.speed = -1: must be in (0, 1e4]");
+  EXPECT_EQ(ErrorOf("[robot]\n\nspeed = -1\n"),
+            "c.toml:3: robot.speed = -1: must be in [0.001, 1e4]");
   EXPECT_EQ(ErrorOf("[world.random_discs]\nradius = [-0.1, 0.2]\n"),
             "c.toml:2: world.random_discs.radius = [-0.1, 0.2]: must be > 0");
   EXPECT_EQ(ErrorOf("[world.random_discs]\nx = [3, 1]\n"),
@@ -124,11 +125,25 @@ TEST(Config, OverridesReplaceWhatTheFileSays) {
 }
 
 TEST(Config, OverridesAreCheckedToo) {
-  EXPECT_EQ(ErrorOf("", {"robot.speed=-1"}), "--set: robot.speed = -1: must be in (0, 1e4]");
+  EXPECT_EQ(ErrorOf("", {"robot.speed=-1"}), "--set: robot.speed = -1: must be in [0.001, 1e4]");
   EXPECT_EQ(ErrorOf("", {"robot.sped=1"}),
             "--set: robot.sped: unknown key, did you mean robot.speed?");
   EXPECT_EQ(ErrorOf("", {"robot"}), "--set = robot: must be key=value");
-  EXPECT_EQ(ErrorOf("", {"robot.kind='a"}), "--set = robot.kind='a: cannot be read as TOML");
+  EXPECT_EQ(ErrorOf("", {"robot.kind='a"}),
+            "--set = robot.kind='a: must be one key and its value in TOML");
+}
+
+TEST(Config, AnOverrideIsOneKey) {
+  EXPECT_EQ(ErrorOf("", {"robot.radius=0.3\nrobot.speed=3"}).substr(0, 6), "--set ");
+  EXPECT_EQ(ErrorOf("", {"robot={}"}), "--set = robot={}: must be one key and its value in TOML");
+}
+
+TEST(Config, AnOverriddenAngleReplacesANamedFan) {
+  const std::vector<std::string> overrides = {"lidar.from_degrees=-90", "lidar.to_degrees=90"};
+  const Result<Config> config = ParseConfig("[lidar]\nfan = \"symmetric\"\n", "c", overrides);
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->task.lidar.from_degrees, -90);
+  EXPECT_EQ(config->task.lidar.to_degrees, 90);
 }
 
 TEST(Config, EveryFileInConfigsIsValid) {

@@ -8,6 +8,7 @@
 #include "fedgen/base/parallel.h"
 #include "fedgen/cli/commands.h"
 #include "fedgen/cli/config.h"
+#include "fedgen/cli/print.h"
 #include "fedgen/cli/progress.h"
 #include "fedgen/policy/policy_file.h"
 #include "fedgen/report/evaluation.h"
@@ -80,12 +81,13 @@ Result<void> RunEvaluate(const EvaluateCommand& command) {
   if (command.world_file.empty()) evaluation.seed = command.seed;
   evaluation.policy = command.policy;
   evaluation.config = command.config;
+  evaluation.overrides = command.overrides;
   evaluation.kernel = KernelName(*kernel);
   evaluation.threads = options.num_threads;
   if (command.json) {
-    fmt::print("{}\n", EvaluationJson(evaluation));
+    Print("{}\n", EvaluationJson(evaluation));
   } else {
-    fmt::print("{}", EvaluationTable(evaluation));
+    Print("{}", EvaluationTable(evaluation));
   }
   return {};
 }

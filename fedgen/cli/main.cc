@@ -3,6 +3,7 @@
 // The program: flags in, a verb's struct out. No work is done here.
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <functional>
 #include <iostream>
 
@@ -14,9 +15,21 @@
 namespace fedgen {
 namespace {
 
-// CLI11 would read -1 as 2^64 - 1.
-std::string RefuseNegative(const std::string& text) {
-  return text.starts_with('-') ? "must be an integer >= 0" : "";
+// CLI11 would read -1 and anything too large as 2^64 - 1.
+std::string CheckSeed(const std::string& text) {
+  std::uint64_t seed = 0;
+  const char* end = text.data() + text.size();
+  const auto [parsed_to, error] = std::from_chars(text.data(), end, seed);
+  if (error == std::errc() && parsed_to == end && !text.empty()) return "";
+  return fmt::format("= {}: must be an integer in 0..2^64 - 1", text.substr(0, 60));
+}
+
+// Nothing that was printed may be lost unnoticed.
+int FlushStdout() {
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    return Complain({ErrorCode::kIo, "stdout: cannot write"});
+  }
+  return 0;
 }
 
 // What was meant by a verb that does not exist, as a complaint; nothing if every verb is known.
@@ -65,7 +78,7 @@ int Main(int argc, char** argv) {
         ->allow_extra_args(false);
   };
   const auto add_seed = [](CLI::App* verb, std::uint64_t& seed, const char* what) {
-    verb->add_option("-s,--seed", seed, what)->check(RefuseNegative)->type_name("S");
+    verb->add_option("-s,--seed", seed, what)->check(CheckSeed)->type_name("S");
   };
   const auto count = CLI::Range(std::int64_t{1}, std::int64_t{1'000'000'000'000});
 
@@ -109,7 +122,7 @@ int Main(int argc, char** argv) {
   verb = worlds->add_subcommand("show", "Describe worlds of a file, and draw them");
   verb->add_option("file", show.world_file, "world file")->required()->type_name("FILE");
   verb->add_option("--first", show.first, "first world shown [0]")
-      ->check(CLI::NonNegativeNumber)
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1'000'000'000'000}))
       ->type_name("K");
   verb->add_option("--count", show.count, "how many are shown [6]")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{60}))
@@ -154,7 +167,11 @@ int Main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+    if (error.get_exit_code() == 0) {  // --help, --version
+      app.exit(error);
+      std::cout.flush();
+      return std::cout ? FlushStdout() : Complain({ErrorCode::kIo, "stdout: cannot write"});
+    }
     if (const auto unknown = FindUnknownVerb(app, argc, argv)) return Complain(*unknown);
     std::string verb_path = "fedgen";
     const CLI::App* used = &app;
@@ -166,8 +183,7 @@ int Main(int argc, char** argv) {
         {ErrorCode::kUsage, fmt::format("{} ({} --help says more)", error.what(), verb_path)});
   }
   if (const Result<void> done = run(); !done) return Complain(done.error());
-  if (std::fflush(stdout) != 0) return Complain({ErrorCode::kIo, "stdout: cannot write"});
-  return 0;
+  return FlushStdout();
 }
 
 }  // namespace

@@ -6,12 +6,19 @@
 
 #include "fedgen/cli/commands.h"
 #include "fedgen/cli/config.h"
+#include "fedgen/cli/print.h"
 #include "fedgen/policy/policy_file.h"
 
 namespace fedgen {
 namespace {
 
 IfExists WhatIfExists(bool force) { return force ? IfExists::kReplace : IfExists::kRefuse; }
+
+// The ending says which form is written; any other ending is a slip.
+Result<void> CheckEnding(const std::string& path) {
+  if (path.ends_with(".fgp") || path.ends_with(".json")) return {};
+  return Error{ErrorCode::kUsage, fmt::format("{}: a policy file must end in .fgp or .json", path)};
+}
 
 std::string_view RangeCodeText(const Mlp& mlp) {
   switch (mlp.range_code) {
@@ -28,6 +35,7 @@ std::string_view RangeCodeText(const Mlp& mlp) {
 }  // namespace
 
 Result<void> RunPolicyNew(const PolicyNewCommand& command) {
+  if (Result<void> ending = CheckEnding(command.output); !ending) return ending;
   const Result<Config> config = LoadConfig(command.config, command.overrides);
   if (!config) return config.error();
   const Task& task = config->task;
@@ -36,7 +44,7 @@ Result<void> RunPolicyNew(const PolicyNewCommand& command) {
   if (Result<void> saved = SavePolicy(mlp, command.output, WhatIfExists(command.force)); !saved) {
     return saved;
   }
-  fmt::print("{}: {} network, {} parameters\n", command.output, mlp.Shape(), mlp.parameters.size());
+  Print("{}: {} network, {} parameters\n", command.output, mlp.Shape(), mlp.parameters.size());
   return {};
 }
 
@@ -45,7 +53,7 @@ Result<void> RunPolicyShow(const PolicyShowCommand& command) {
   if (!loaded) return loaded.error();
   const Mlp& mlp = *loaded;
   if (command.json) {
-    fmt::print("{}\n", PolicyToJson(mlp));
+    Print("{}\n", PolicyToJson(mlp));
     return {};
   }
   const auto [low, high] = std::minmax_element(mlp.parameters.begin(), mlp.parameters.end());
@@ -59,7 +67,7 @@ Result<void> RunPolicyShow(const PolicyShowCommand& command) {
   const bool identity =
       std::all_of(mlp.input_scale.begin(), mlp.input_scale.end(), [](float v) { return v == 1; }) &&
       std::all_of(mlp.input_shift.begin(), mlp.input_shift.end(), [](float v) { return v == 0; });
-  fmt::print(
+  Print(
       "{}\n"
       "  network        {}, {}, {} parameters\n"
       "  inputs         {}\n"
@@ -76,13 +84,13 @@ Result<void> RunPolicyShow(const PolicyShowCommand& command) {
 }
 
 Result<void> RunPolicyConvert(const PolicyConvertCommand& command) {
+  if (Result<void> ending = CheckEnding(command.output); !ending) return ending;
   const Result<Mlp> mlp = LoadPolicy(command.input);
   if (!mlp) return mlp.error();
   if (Result<void> saved = SavePolicy(*mlp, command.output, WhatIfExists(command.force)); !saved) {
     return saved;
   }
-  fmt::print("{}: {} network, {} parameters\n", command.output, mlp->Shape(),
-             mlp->parameters.size());
+  Print("{}: {} network, {} parameters\n", command.output, mlp->Shape(), mlp->parameters.size());
   return {};
 }
 

@@ -7,6 +7,7 @@
 #include "fedgen/base/file.h"
 #include "fedgen/cli/commands.h"
 #include "fedgen/cli/config.h"
+#include "fedgen/cli/print.h"
 #include "fedgen/cli/progress.h"
 #include "fedgen/report/figure.h"
 #include "fedgen/rollout/rollout.h"
@@ -50,6 +51,7 @@ Result<void> RunWorldsGenerate(const WorldsGenerateCommand& command) {
   const double radius = config->task.robot.radius;
   World world;
   std::string block = WorldFileHeader() + "\n";
+  std::size_t written_bytes = 0;
   constexpr std::size_t kBlockBytes = 1 << 20;
   for (std::int64_t index = 0; index < command.worlds; ++index) {
     source(index, world);
@@ -63,12 +65,18 @@ Result<void> RunWorldsGenerate(const WorldsGenerateCommand& command) {
     }
     block += WorldToJson(world) + "\n";
     if (block.size() < kBlockBytes && index + 1 < command.worlds) continue;
+    written_bytes += block.size();
+    if (written_bytes > kMaxWorldFileBytes) {
+      return Error{ErrorCode::kUsage,
+                   fmt::format("--worlds = {}: {} worlds fill the {} bytes a world file may have",
+                               command.worlds, index, kMaxWorldFileBytes)};
+    }
     if (Result<void> written = file->Write(block); !written) return written;
     block.clear();
     progress.Update(index + 1);
   }
   if (Result<void> committed = file->Commit(); !committed) return committed;
-  fmt::print("{}: {} worlds\n", command.output, command.worlds);
+  Print("{}: {} worlds\n", command.output, command.worlds);
   return {};
 }
 
@@ -76,6 +84,7 @@ Result<void> RunWorldsShow(const WorldsShowCommand& command) {
   if (!command.policies.empty() && command.config.empty()) {
     return Error{ErrorCode::kUsage, "--policy: needs --config, which says what robot drives"};
   }
+  std::string text;  // printed when everything has worked
   Task task;
   if (!command.config.empty()) {
     const Result<Config> config = LoadConfig(command.config, command.overrides);
@@ -94,16 +103,17 @@ Result<void> RunWorldsShow(const WorldsShowCommand& command) {
   const std::span<const World> worlds(loaded->data() + command.first,
                                       static_cast<std::size_t>(last - command.first));
 
-  fmt::print("{}: {} worlds, {} start(s) in each; here are {} to {}\n\n", command.world_file,
-             available, worlds.front().starts.size(), command.first, last - 1);
-  fmt::print("{:>6} {:>6} {:>6} {:>6}  {:<42} {}\n", "world", "discs", "walls", "boxes", "goal",
-             "disturbance");
+  text +=
+      fmt::format("{}: {} worlds, {} start(s) in each; here are {} to {}\n\n", command.world_file,
+                  available, worlds.front().starts.size(), command.first, last - 1);
+  text += fmt::format("{:>6} {:>6} {:>6} {:>6}  {:<42} {}\n", "world", "discs", "walls", "boxes",
+                      "goal", "disturbance");
   for (std::size_t index = 0; index < worlds.size(); ++index) {
     const World& world = worlds[index];
-    fmt::print("{:>6} {:>6} {:>6} {:>6}  {:<42} {}\n",
-               command.first + static_cast<std::int64_t>(index), world.discs.size(),
-               world.walls.size(), world.boxes.size(), GoalText(world.goal),
-               DisturbanceText(world.disturbance));
+    text += fmt::format("{:>6} {:>6} {:>6} {:>6}  {:<42} {}\n",
+                        command.first + static_cast<std::int64_t>(index), world.discs.size(),
+                        world.walls.size(), world.boxes.size(), GoalText(world.goal),
+                        DisturbanceText(world.disturbance));
   }
 
   // Ways of each policy from the first start of each world.
@@ -112,7 +122,7 @@ Result<void> RunWorldsShow(const WorldsShowCommand& command) {
     panels[index].world = &worlds[index];
     panels[index].title = fmt::format("world {}", command.first + static_cast<std::int64_t>(index));
   }
-  if (!command.policies.empty()) fmt::print("\n");
+  if (!command.policies.empty()) text += "\nfrom the first start of each world\n";
   for (const std::string& name : command.policies) {
     const Result<Policy> policy = FindPolicy(name, task.lidar, task.robot);
     if (!policy) return policy.error();
@@ -124,13 +134,16 @@ Result<void> RunWorldsShow(const WorldsShowCommand& command) {
       rollout.Run(GivenWorlds(worlds), static_cast<int>(worlds[index].starts.size()),
                   static_cast<std::int64_t>(index * worlds[index].starts.size()), {&episode, 1},
                   {&trajectory, 1});
-      fmt::print("{:>6}  {:<14} {} after {:.2f} s\n",
-                 command.first + static_cast<std::int64_t>(index), label,
-                 OutcomeName(episode.outcome), episode.steps * task.episode.time_step);
+      text += fmt::format("{:>6}  {:<14} {} after {:.2f} s\n",
+                          command.first + static_cast<std::int64_t>(index), label,
+                          OutcomeName(episode.outcome), episode.steps * task.episode.time_step);
       panels[index].paths.push_back({std::move(trajectory), episode.outcome, label});
     }
   }
-  if (command.picture.empty()) return {};
+  if (command.picture.empty()) {
+    Print("{}", text);
+    return {};
+  }
   FigureOptions options;
   options.robot_radius = task.robot.radius;
   if (Result<void> saved = SaveFigure(panels, options, command.picture,
@@ -138,7 +151,8 @@ Result<void> RunWorldsShow(const WorldsShowCommand& command) {
       !saved) {
     return saved;
   }
-  fmt::print("\n{}: drawn\n", command.picture);
+  text += fmt::format("\n{}: drawn\n", command.picture);
+  Print("{}", text);
   return {};
 }
 

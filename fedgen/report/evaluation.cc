@@ -104,6 +104,7 @@ std::string EvaluationJson(const Evaluation& evaluation) {
   if (evaluation.seed) json["seed"] = *evaluation.seed;
   if (!evaluation.policy.empty()) json["policy"] = evaluation.policy;
   if (!evaluation.config.empty()) json["config"] = evaluation.config;
+  if (!evaluation.overrides.empty()) json["overrides"] = evaluation.overrides;
   if (!evaluation.kernel.empty()) json["kernel"] = evaluation.kernel;
   if (evaluation.threads) json["threads"] = *evaluation.threads;
   // A file name need not be UTF-8, JSON must be: bytes that are not become U+FFFD.
@@ -121,6 +122,9 @@ std::string EvaluationTable(const Evaluation& evaluation) {
   std::string table;
   if (!evaluation.policy.empty()) table += fmt::format("{:<14}{}\n", "policy", evaluation.policy);
   if (!evaluation.config.empty()) table += fmt::format("{:<14}{}\n", "config", evaluation.config);
+  for (const std::string& one : evaluation.overrides) {
+    table += fmt::format("{:<14}{}\n", "  set", one);
+  }
   if (evaluation.seed) table += fmt::format("{:<14}{}\n", "seed", *evaluation.seed);
 
   const auto rate_row = [&](std::string_view name, std::int64_t count) {

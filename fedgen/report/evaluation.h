@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "fedgen/certify/bounds.h"
 #include "fedgen/rollout/evaluate.h"
@@ -28,8 +29,9 @@ struct Evaluation {
   double seconds = 0;        // wall clock of the episodes; 0 if not measured
   int starts_per_world = 1;  // >= 1
   std::optional<std::uint64_t> seed;
-  std::string policy;  // a file or a built-in name
-  std::string config;  // a file
+  std::string policy;                  // a file or a built-in name
+  std::string config;                  // a file
+  std::vector<std::string> overrides;  // key=value over the file
   std::string kernel;
   std::optional<int> threads;
 

@@ -7,8 +7,8 @@ namespace fedgen {
 
 std::optional<FieldError> Validate(const RobotOptions& o) {
   const auto positive = [](const char* field, double value) -> std::optional<FieldError> {
-    if (value > 0 && value <= 1e4) return std::nullopt;
-    return FieldError{field, fmt::format("{}: must be in (0, 1e4]", value)};
+    if (value >= 1e-3 && value <= 1e4) return std::nullopt;
+    return FieldError{field, fmt::format("{}: must be in [0.001, 1e4]", value)};
   };
   if (auto error = positive("speed", o.speed)) return error;
   if (auto error = positive("radius", o.radius)) return error;

@@ -37,12 +37,12 @@ TEST(Validate, NamesWhatIsWrongWithARobot) {
     std::string problem;
   };
   const std::vector<Case> cases = {
-      {[](RobotOptions& r) { r.speed = 0; }, "speed", "0: must be in (0, 1e4]"},
-      {[](RobotOptions& r) { r.speed = std::nan(""); }, "speed", "nan: must be in (0, 1e4]"},
-      {[](RobotOptions& r) { r.radius = -0.27; }, "radius", "-0.27: must be in (0, 1e4]"},
-      {[](RobotOptions& r) { r.length = 0; }, "length", "0: must be in (0, 1e4]"},
+      {[](RobotOptions& r) { r.speed = 0; }, "speed", "0: must be in [0.001, 1e4]"},
+      {[](RobotOptions& r) { r.speed = std::nan(""); }, "speed", "nan: must be in [0.001, 1e4]"},
+      {[](RobotOptions& r) { r.radius = -0.27; }, "radius", "-0.27: must be in [0.001, 1e4]"},
+      {[](RobotOptions& r) { r.length = 0; }, "length", "0: must be in [0.001, 1e4]"},
       {[](RobotOptions& r) { r.turn_rate_limit = 20000; }, "turn_rate_limit",
-       "20000: must be in (0, 1e4]"},
+       "20000: must be in [0.001, 1e4]"},
       {[](RobotOptions& r) { r.steering_limit_degrees = 90; }, "steering_limit_degrees",
        "90: must be in (0, 85]"},
       {[](RobotOptions& r) { r.steering_limit_degrees = 0; }, "steering_limit_degrees",

@@ -175,6 +175,10 @@ std::optional<FieldError> Validate(const WorldDistribution& d) {
       return error;
     }
   }
+  if (d.goal.kind == Goal::Kind::kDisc && d.goal.depth >= d.goal.radius.low) {
+    return FieldError{"goal.depth", fmt::format("{}: must be below goal.radius, or nobody arrives",
+                                                d.goal.depth)};
+  }
   const double normal_length = std::hypot(d.goal.normal[0], d.goal.normal[1]);
   if (!(normal_length > 1e-6 && normal_length < 1e6)) {
     return FieldError{"goal.normal", fmt::format("[{}, {}]: must have a direction",

@@ -18,7 +18,6 @@ namespace {
 
 constexpr const char* kFormat = "fedgen-worlds";
 constexpr int kVersion = 1;
-constexpr std::size_t kMaxFileBytes = std::size_t{1} << 30;
 constexpr std::size_t kMaxLineBytes = std::size_t{4} << 20;
 constexpr std::size_t kMaxObstacles = 1000;  // of each kind
 constexpr std::size_t kMaxStarts = 10000;
@@ -472,7 +471,7 @@ Result<std::vector<World>> ParseWorlds(std::string_view text, const std::string&
 }
 
 Result<std::vector<World>> LoadWorlds(const std::string& path, double robot_radius) {
-  const Result<std::string> text = ReadFile(path, kMaxFileBytes);
+  const Result<std::string> text = ReadFile(path, kMaxWorldFileBytes);
   if (!text) return text.error();
   return ParseWorlds(*text, path, robot_radius);
 }

@@ -18,6 +18,9 @@ namespace fedgen {
 // a field or a noise is stored as its key, so a written world drives exactly as the drawn one did.
 // Limits: 1 GiB a file, 4 MiB a line, 1000 obstacles of each kind, 10000 starts, numbers up to 1e6.
 
+/// What a reader accepts at most.
+inline constexpr std::size_t kMaxWorldFileBytes = std::size_t{1} << 30;
+
 /// The first line of a world file, without the newline.
 std::string WorldFileHeader();
 
