@@ -14,6 +14,7 @@ enum class ExitCode : int {
   kMismatch = 5,
   kIo = 6,
   kExists = 7,
+  kUnexpected = 70,  // out of memory, or an exception of a library that nobody caught
 };
 
 ExitCode ExitCodeOf(ErrorCode code);

@@ -189,4 +189,16 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace fedgen
 
-int main(int argc, char** argv) { return fedgen::Main(argc, argv); }
+int main(int argc, char** argv) {
+  try {
+    return fedgen::Main(argc, argv);
+  } catch (const std::exception& error) {
+    // Nothing of ours throws; this is memory that ran out, or a library's surprise.
+    std::fputs("fedgen: ", stderr);
+    std::fputs(error.what(), stderr);
+    std::fputs("\n", stderr);
+  } catch (...) {
+    std::fputs("fedgen: unknown error\n", stderr);
+  }
+  return static_cast<int>(fedgen::ExitCode::kUnexpected);
+}
