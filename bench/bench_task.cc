@@ -4,34 +4,10 @@
 #include <fmt/format.h>
 
 #include "fedgen/base/check.h"
+#include "fedgen/cli/config.h"
 
 namespace fedgen {
 namespace {
-
-// Obstacles over a field of 10 m x 10 m, the goal at its open far end, the start near the other
-// one.
-Task TextTask() {
-  Task task;
-  task.world.walls = {{-5, 0, -5, 10}, {5, 0, 5, 10}, {-5, 0, 5, 0}};
-  task.world.random_discs = {{15, 30}, {-5, 5}, {2, 10}, {0.1, 0.25}};
-  task.world.disturbance.kind = Disturbance::Kind::kVonKarman;
-  task.robot.kind = RobotOptions::Kind::kCar;
-  task.lidar = kSymmetricFan;
-  return task;
-}
-
-// The same with walls 0.1 m thick to each side, fewer and smaller discs, noise instead of a field.
-Task TablesTask() {
-  Task task;
-  task.world.walls = {{-4.9, 0, -4.9, 10}, {4.9, 0, 4.9, 10}, {-5, 0.1, 5, 0.1}};
-  task.world.random_discs = {{15, 25}, {-5, 5}, {2, 10}, {0.1, 0.2}};
-  task.world.goal.depth = 0.1;
-  task.world.disturbance.kind = Disturbance::Kind::kUniformNoise;
-  task.robot.kind = RobotOptions::Kind::kDifferential;
-  task.lidar = kSymmetricFan;
-  task.episode.clock = EpisodeOptions::Clock::kStepIndex;
-  return task;
-}
 
 bool IsTextNet(std::string_view net) {
   FEDGEN_CHECK(net == kBenchNets[0] || net == kBenchNets[1], "no such net: {}", net);
@@ -40,7 +16,13 @@ bool IsTextNet(std::string_view net) {
 
 }  // namespace
 
-Task BenchTask(std::string_view net) { return IsTextNet(net) ? TextTask() : TablesTask(); }
+Task BenchTask(std::string_view net) {
+  const std::string path =
+      fmt::format("{}/{}.toml", FEDGEN_CONFIG_DIR, IsTextNet(net) ? "default" : "paper-tables");
+  const Result<Config> config = LoadConfig(path);
+  FEDGEN_CHECK(config.has_value(), "{}", config.error().message);
+  return config->task;
+}
 
 MlpOptions BenchMlpOptions(std::string_view net) {
   // Inverse ranges tell near obstacles apart, so both nets learn in a minute to survive nearly

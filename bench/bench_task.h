@@ -14,8 +14,8 @@ namespace fedgen {
 // policy (bench/policies/<net>.fgp, made by tune_policy.cc), because episodes of a policy that
 // survives are longer and pass nearer to obstacles than those of a random one.
 
-/// The paper's network in the world of its text, and the public code's network in the world that
-/// the published tables come from.
+/// The paper's network in the world of its text with the symmetric fan (configs/default.toml), and
+/// the public code's network in the world of the published tables (configs/paper-tables.toml).
 inline constexpr std::array<std::string_view, 2> kBenchNets = {"24-20-20-20-1", "20-20-1"};
 
 /// The world, robot, sensor and episode of one of kBenchNets.

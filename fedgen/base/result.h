@@ -30,6 +30,13 @@ struct Error {
   std::string message;
 };
 
+/// What a room's Validate() says about its options: the field, and "value: rule". Who read the
+/// options from a file knows its name and line, and makes an Error of it.
+struct FieldError {
+  std::string field;
+  std::string problem;
+};
+
 template <typename T>
 class [[nodiscard]] Result {
  public:

@@ -228,8 +228,7 @@ class Section {
   bool Has(const std::string& key) const { return table_ != nullptr && table_->contains(key); }
 
   /// Reports a broken rule found by a Validate() of the room this section configures.
-  template <typename Problem>
-  void Check(const std::optional<Problem>& problem) {
+  void Check(const std::optional<FieldError>& problem) {
     if (problem) reading_.Fail(Full(problem->field), " = " + problem->problem);
   }
   void Fail(const std::string& key, const std::string& problem) {

@@ -31,11 +31,10 @@ std::optional<std::string> FindNonFinite(const char* name, std::span<const float
 
 }  // namespace
 
-std::optional<FieldProblem> Validate(const MlpOptions& options) {
-  if (auto problem = FindSizeProblem(options.hidden)) return FieldProblem{"hidden", *problem};
+std::optional<FieldError> Validate(const MlpOptions& options) {
+  if (auto problem = FindSizeProblem(options.hidden)) return FieldError{"hidden", *problem};
   if (!(options.range_offset > 0 && options.range_offset <= 1e3)) {
-    return FieldProblem{"range_offset",
-                        fmt::format("{}: must be in (0, 1e3]", options.range_offset)};
+    return FieldError{"range_offset", fmt::format("{}: must be in (0, 1e3]", options.range_offset)};
   }
   return std::nullopt;
 }

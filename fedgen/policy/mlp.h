@@ -43,11 +43,7 @@ struct MlpOptions {
   OutputMap output_map = OutputMap::kTanh;
 };
 
-struct FieldProblem {
-  std::string field;
-  std::string problem;
-};
-std::optional<FieldProblem> Validate(const MlpOptions& options);
+std::optional<FieldError> Validate(const MlpOptions& options);
 
 struct Mlp {
   // What it was made for.

@@ -123,7 +123,7 @@ TEST(Validate, NamesWhatIsWrongWithANetworksOptions) {
   for (const Case& c : cases) {
     MlpOptions options;
     c.spoil(options);
-    const std::optional<FieldProblem> problem = Validate(options);
+    const std::optional<FieldError> problem = Validate(options);
     ASSERT_TRUE(problem) << c.field << " = " << c.problem;
     EXPECT_EQ(problem->field, c.field);
     EXPECT_EQ(problem->problem, c.problem);

@@ -80,11 +80,7 @@ struct WorldDistribution {
   DisturbanceOptions disturbance;
 };
 
-/// What is wrong with the numbers, as {field below `world`, "value: rule"}; nothing if all is well.
-struct FieldError {
-  std::string field;
-  std::string problem;
-};
+/// What is wrong with the numbers, with the field named below `world`; nothing if all is well.
 std::optional<FieldError> Validate(const WorldDistribution& distribution);
 
 /// Draws a world. `world` is overwritten; its arrays keep their capacity, so drawing into the same
