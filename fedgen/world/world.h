@@ -17,7 +17,8 @@ namespace fedgen {
 // counted counter-clockwise from the x axis, speeds in m/s.
 //
 // Obstacles are stored as structures of arrays, padded to groups of eight with obstacles too far
-// away to be seen or touched, so kernels never handle a remainder.
+// away to be seen or touched, so that they can be drawn eight at a time. The simulator copies them
+// into its own layout when an episode starts (Batch::Place).
 
 struct Pose {
   float x = 0;        // m
