@@ -6,7 +6,7 @@ JOBS ?= 2
 FUZZ_SECONDS ?= 60
 CMAKE_BUILD = cmake --build --preset
 
-.PHONY: demo test build verify dev asan tsan lint format fuzz bench clean
+.PHONY: demo test build verify dev asan tsan lint format fuzz bench reproduce clean
 
 demo: build
 	@tools/demo
@@ -40,6 +40,10 @@ fuzz:
 format:
 	@tools/bootstrap verify
 	@git ls-files '*.h' '*.cc' | xargs clang-format-19 -i
+
+# The paper's tables, figures and trade-offs, and the comparison of algorithms: an hour or two.
+reproduce: build
+	@build/release/fedgen reproduce all
 
 bench: build
 	@bench/run

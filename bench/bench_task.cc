@@ -21,18 +21,7 @@ Task BenchTask(std::string_view net) {
       fmt::format("{}/{}.toml", FEDGEN_CONFIG_DIR, IsTextNet(net) ? "default" : "paper-tables");
   const Result<Config> config = LoadConfig(path);
   FEDGEN_CHECK(config.has_value(), "{}", config.error().message);
-  return config->task;
-}
-
-MlpOptions BenchMlpOptions(std::string_view net) {
-  // Inverse ranges tell near obstacles apart, so both nets learn in a minute to survive nearly
-  // every world; with ranges scaled to [0, 1] the first one stays at a safe rate near 0.95.
-  MlpOptions options;
-  options.range_code = RangeCode::kInverse;
-  if (IsTextNet(net)) return options;
-  options.hidden = {20};
-  options.state_inputs = false;
-  return options;
+  return config->task();
 }
 
 std::string BenchPolicyPath(std::string_view net) {

@@ -3,6 +3,7 @@
 // fedgen-bench: end-to-end throughput against peers.
 //
 //   fedgen-bench rollout [--json] [--save STEM] [--worlds N] [--seconds S]
+//   fedgen-bench training [--json] [--seconds S]
 
 #include <fmt/format.h>
 
@@ -11,6 +12,7 @@
 #include <string>
 
 #include "bench/rollout_bench.h"
+#include "bench/training_bench.h"
 #include "fedgen/base/file.h"
 
 namespace fedgen {
@@ -27,6 +29,13 @@ Result<void> RunRollout(const RolloutBenchOptions& options, bool as_json, const 
     return written;
   }
   return WriteFileAtomically(stem + ".txt", table, IfExists::kReplace);
+}
+
+Result<void> RunTraining(double seconds, bool as_json) {
+  const auto row = RunTrainingBench(seconds);
+  if (!row) return row.error();
+  fmt::print("{}\n", as_json ? TrainingBenchToJson(*row) : TrainingBenchToLine(*row));
+  return {};
 }
 
 }  // namespace
@@ -47,9 +56,18 @@ int main(int argc, char** argv) {
   rollout->add_option("--seconds", options.seconds, "Time for each contestant and network")
       ->check(CLI::Range(0.01, 3600.0))
       ->capture_default_str();
+  double training_seconds = 4;
+  CLI::App* training =
+      app.add_subcommand("training", "Measuring a gradient, against driving the same policy");
+  training->add_flag("--json", json, "Print one JSON object instead of a line");
+  training->add_option("--seconds", training_seconds, "Time for each contestant")
+      ->check(CLI::Range(0.01, 3600.0))
+      ->capture_default_str();
   CLI11_PARSE(app, argc, argv);
 
-  if (const auto done = fedgen::RunRollout(options, json, stem); !done) {
+  const auto done = *training ? fedgen::RunTraining(training_seconds, json)
+                              : fedgen::RunRollout(options, json, stem);
+  if (!done) {
     fmt::print(stderr, "fedgen-bench: {}\n", done.error().message);
     return 1;
   }

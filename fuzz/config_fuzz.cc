@@ -20,7 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
   // Small enough to draw in no time: then the world must be sound.
-  const fedgen::WorldDistribution& world = config->task.world;
+  const fedgen::WorldDistribution& world = config->task().world;
   if (world.start.per_world <= 10 && world.random_discs.count.high <= 50 &&
       world.random_boxes.count.high <= 10 && world.disturbance.modes <= 64) {
     fedgen::World drawn;

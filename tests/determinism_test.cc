@@ -10,6 +10,8 @@
 #include <ostream>
 #include <string>
 
+#include "fedgen/learn/checkpoint.h"
+#include "fedgen/learn/training.h"
 #include "fedgen/rollout/evaluate.h"
 #include "tests/tasks.h"
 
@@ -125,6 +127,78 @@ TEST(Determinism, DoesNotMakeDifferentSeedsAlike) {
   EXPECT_NE(hash(1, Stream::kEvaluation), hash(2, Stream::kEvaluation));
   EXPECT_NE(hash(1, Stream::kEvaluation), hash(1, Stream::kTraining));
 }
+
+// Training, as a hash of everything that learners remember after a few rounds.
+
+struct TrainingCase {
+  const char* name;
+  Algorithm algorithm;
+  const char* golden;
+};
+
+void PrintTo(const TrainingCase& c, std::ostream* out) { *out << c.name; }
+
+constexpr TrainingCase kTraining[] = {
+    {"FedGen", Algorithm::kFedGen, "79b67ff861805ece"},
+    {"Local", Algorithm::kLocal, "755d2c9d496ae953"},
+    {"FedAvg", Algorithm::kFedAvg, "d6cafe5a08b834fe"},
+    {"Centralized", Algorithm::kCentralized, "4d9b8d97d7bd9241"},
+};
+
+// Learners that differ in everything a learner can choose, two of them stopping early.
+TrainingSettings SmallTraining(Algorithm algorithm) {
+  TrainingSettings settings;
+  settings.task = MixedTask();
+  settings.task.lidar.beams = 9;
+  settings.task.episode.horizon = 60;
+  settings.policy.hidden = {6};
+  settings.policy.goal_inputs = true;
+  settings.normalisation = Normalisation::kMeasured;
+  settings.normalisation_worlds = 2;
+  settings.federation.algorithm = algorithm;
+  settings.federation.rounds = 4;
+  settings.federation.average_every = 2;
+  settings.learners.resize(3);
+  for (LearnerSettings& learner : settings.learners) {
+    learner.worlds = 2;
+    learner.estimator.pairs = 3;
+    learner.bias = {BiasOptions::Kind::kGiven, 0.01};
+    learner.sigma_rate = 0.5;
+    learner.stop.threshold = 0;
+  }
+  settings.learners[0].stop = {StopOptions::Rule::kGradient, 1e6};
+  settings.learners[1].optimizer.kind = OptimizerOptions::Kind::kAdam;
+  settings.learners[1].estimator.shaping = EstimatorOptions::Shaping::kCentredRanks;
+  settings.learners[1].step.schedule = StepOptions::Schedule::kGeometric;
+  settings.learners[2].optimizer.kind = OptimizerOptions::Kind::kClipUp;
+  settings.learners[2].estimator.kind = EstimatorOptions::Kind::kFiniteDifferences;
+  settings.learners[2].stop.rule = StopOptions::Rule::kAuto;
+  settings.learners[2].starts = 1;
+  settings.learners[1].stock_every = 2;
+  settings.learners[1].stock_worlds = 5;
+  return settings;
+}
+
+std::string TrainingHash(Algorithm algorithm, Kernel kernel, int num_threads) {
+  Federation federation = MakeFederation(SmallTraining(algorithm), Key(7), kernel, num_threads);
+  for (int round = 0; round < 4; ++round) EXPECT_TRUE(federation.Round());
+  const std::string bytes = CheckpointToBytes(CheckpointOf(federation, ""));
+  return bytes.substr(bytes.size() - 64, 16);  // of the SHA-256 at its end
+}
+
+class TrainingDeterminismTest : public ::testing::TestWithParam<TrainingCase> {};
+
+TEST_P(TrainingDeterminismTest, GivesTheGoldenBitsForAnyThreadsAndKernel) {
+  for (const int num_threads : {1, 2, 3, 8}) {
+    for (const Kernel kernel : {Kernel::kScalar, BestKernel()}) {
+      EXPECT_EQ(TrainingHash(GetParam().algorithm, kernel, num_threads), GetParam().golden)
+          << num_threads << " threads, " << KernelName(kernel);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Algorithms, TrainingDeterminismTest, ::testing::ValuesIn(kTraining),
+                         [](const auto& instance) { return std::string(instance.param.name); });
 
 }  // namespace
 }  // namespace fedgen

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -260,6 +261,162 @@ TEST_F(Cli, ShowsAndDrawsWorlds) {
   EXPECT_THAT(Slurp(directory_ / "w.png"), StartsWith("\x89PNG"));
   ASSERT_EQ(Run("worlds show w.jsonl -o w.svg").exit_code, 0);
   EXPECT_THAT(Slurp(directory_ / "w.svg"), HasSubstr("<svg"));
+}
+
+// Certificates: what they say, who may change them (nobody), and what they cost to check.
+class CertificateCli : public Cli {
+ protected:
+  void SetUp() override {
+    Cli::SetUp();
+    const Ran ran = Run("certify " + question_ + "-n 400 -o c.json");
+    ASSERT_EQ(ran.exit_code, 0) << ran.err;
+    summary_ = ran.out;
+    text_of_ = Slurp(directory_ / "c.json");
+  }
+
+  // The certificate with one field changed, as t.json.
+  void Tamper(const std::string& field, const nlohmann::ordered_json& value) {
+    nlohmann::ordered_json json = nlohmann::ordered_json::parse(text_of_);
+    ASSERT_TRUE(json.contains(field)) << field;
+    json[field] = value;
+    Write("t.json", json.dump());
+  }
+
+  const std::string question_ =
+      tables_ + "--policy '" FEDGEN_SOURCE_DIR "/bench/policies/20-20-1.fgp' ";
+  std::string summary_, text_of_;
+};
+
+TEST_F(CertificateCli, SayWhatIsPromisedAndVerify) {
+  EXPECT_THAT(summary_, StartsWith("safe arrival >= 0."));
+  EXPECT_THAT(summary_, HasSubstr("jointly with 99 % confidence (400 unseen worlds, "));
+  EXPECT_THAT(summary_, HasSubstr("(T1)"));
+  const nlohmann::json json = nlohmann::json::parse(text_of_);
+  EXPECT_EQ(json["format"], "fedgen-certificate");
+  EXPECT_EQ(json["worlds"], 400);
+  EXPECT_EQ(json["safe"].get<int>() + json["collided"].get<int>() + json["timed_out"].get<int>(),
+            400);
+  EXPECT_EQ(json["safe_arrival_method"], "clopper-pearson");
+  EXPECT_LT(json["safe_arrival"].get<double>(), json["safe"].get<double>() / 400);
+  EXPECT_GT(json["expected_cost"].get<double>(), json["mean_cost"].get<double>());
+  const Ran verified = Run("verify c.json " + question_);
+  EXPECT_EQ(verified.exit_code, 0) << verified.err;
+  EXPECT_THAT(verified.out, StartsWith("c.json: verified"));
+  EXPECT_THAT(verified.out, HasSubstr(summary_.substr(0, summary_.find('\n'))));
+}
+
+TEST_F(CertificateCli, HaveTheSameBytesForAnyNumberOfThreads) {
+  for (const char* threads : {"1", "2", "3"}) {
+    const std::string flag = std::string("--threads ") + threads;
+    ASSERT_EQ(Run("certify " + question_ + "-n 400 --force -o d.json " + flag).exit_code, 0);
+    EXPECT_EQ(Slurp(directory_ / "d.json"), text_of_) << threads;
+    EXPECT_EQ(Run("verify c.json " + question_ + flag).exit_code, 0);
+  }
+}
+
+TEST_F(CertificateCli, RefuseAnotherPolicyOrConfiguration) {
+  const std::string verify = "verify c.json ";
+  ASSERT_EQ(Run("policy new " + tables_ + "-o other.fgp").exit_code, 0);
+  ExpectMistake(verify + tables_ + "-p other.fgp", 5, "c.json: policy_sha256 = \"");
+  ExpectMistake(verify + tables_ + "-p straight", 5, "c.json: policy = \"20-20-1 network");
+  ExpectMistake(verify + question_ + "--set episode.horizon=151", 5, "c.json: task_sha256 = \"");
+  ExpectMistake(verify + question_ + "--set world.random_discs.radius=[0.1,0.2000001]", 5,
+                "for the configuration given");
+  ExpectMistake(verify + question_ + "--set robot.radius=0.2", 5, "c.json: robot = \"");
+  ExpectMistake(verify + default_ + "-p straight", 5, "c.json: policy = ");
+  // One weight moved by the least amount is another policy.
+  ASSERT_EQ(
+      Run("policy convert '" FEDGEN_SOURCE_DIR "/bench/policies/20-20-1.fgp' p.json").exit_code, 0);
+  EXPECT_EQ(Run(verify + tables_ + "-p p.json").exit_code, 0) << "the JSON form is the same policy";
+  nlohmann::ordered_json policy = nlohmann::ordered_json::parse(Slurp(directory_ / "p.json"));
+  policy["parameters"][0] = std::nextafter(policy["parameters"][0].get<float>(), 10.0F);
+  Write("p.json", policy.dump());
+  ExpectMistake(verify + tables_ + "-p p.json", 5, "c.json: policy_sha256 = \"");
+}
+
+TEST_F(CertificateCli, RefuseAnyChangedNumber) {
+  const nlohmann::ordered_json json = nlohmann::ordered_json::parse(text_of_);
+  for (const auto& [field, value] : json.items()) {
+    if (field == "format" || field == "version" || field == "program") continue;
+    nlohmann::ordered_json changed;
+    if (value.is_number_integer()) {
+      changed = value.get<int>() + (value.get<int>() == 400 ? -1 : 1);
+    } else if (value.is_number()) {
+      changed = std::nextafter(value.get<double>(), 0.5);
+    } else if (field.ends_with("_method")) {
+      changed = value == "betting" ? "clopper-pearson" : "betting";
+    } else {
+      std::string text = value;
+      text.back() = text.back() == '0' ? '1' : '0';
+      changed = text;
+    }
+    Tamper(field, changed);
+    // Worlds and confidence are part of what the seed follows from, and the seed is what shows it.
+    const bool asked = field == "worlds" || field == "confidence";
+    const std::string named =
+        asked ? "t.json: seed = "
+              : "t.json: " + field + " = " + changed.dump() + ": recomputed " + value.dump();
+    ExpectMistake("verify t.json " + question_, 5, named);
+  }
+  Tamper("program", "fedgen 0.0.1");
+  EXPECT_EQ(Run("verify t.json " + question_).exit_code, 0) << "who wrote it promises nothing";
+}
+
+TEST_F(CertificateCli, RefuseWhatIsNoCertificate) {
+  ExpectMistake("verify missing.json " + question_, 6, "missing.json: cannot open");
+  Write("t.json", text_of_.substr(0, text_of_.size() / 2));
+  ExpectMistake("verify t.json " + question_, 4, "t.json: line ");
+  Write("t.json", "");
+  ExpectMistake("verify t.json " + question_, 4, "t.json: ");
+  Tamper("safe", 401);
+  ExpectMistake("verify t.json " + question_, 4,
+                "t.json: safe = 401: must be an integer in 0..400");
+  Tamper("confidence", "very");
+  ExpectMistake("verify t.json " + question_, 4, "t.json: confidence = \"very\"");
+}
+
+TEST_F(CertificateCli, AreMadeWithCare) {
+  ExpectMistake("certify " + question_ + "-n 400 -o c.json", 7, "c.json: already exists");
+  ExpectMistake("certify " + question_ + "-n 0 -o d.json", 2, "--worlds");
+  ExpectMistake("certify " + question_ + "--confidence 1 -o d.json", 2,
+                "--confidence = 1: must be in (0, 1)");
+  ExpectMistake("certify " + question_ + "--set lidar.beams=32 -o d.json", 5, "20 beams");
+  EXPECT_FALSE(fs::exists(directory_ / "d.json"));
+  // Other questions are answered on other worlds.
+  ASSERT_EQ(Run("certify " + question_ + "-n 401 -o d.json").exit_code, 0);
+  EXPECT_NE(nlohmann::json::parse(Slurp(directory_ / "d.json"))["seed"],
+            nlohmann::json::parse(text_of_)["seed"]);
+}
+
+TEST_F(CertificateCli, CountWorldsWhereThereAreSeveralStarts) {
+  const std::string question =
+      "--config '" FEDGEN_SOURCE_DIR "/configs/random-start.toml' -p gap-follower ";
+  const Ran ran = Run("certify " + question + "-n 200 --confidence 0.9 -o d.json");
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("with 90 % confidence (200 unseen worlds of 4 starts, "));
+  const nlohmann::json json = nlohmann::json::parse(Slurp(directory_ / "d.json"));
+  EXPECT_EQ(json["starts_per_world"], 4);
+  EXPECT_EQ(json["safe_arrival_method"], "betting");
+  EXPECT_EQ(json["policy"], "gap-follower");
+  EXPECT_EQ(Run("verify d.json " + question + "-t 3").exit_code, 0);
+}
+
+TEST_F(Cli, PlansCertificates) {
+  EXPECT_THAT(Run("plan --safe 0.99 --confidence 0.99").out, HasSubstr("459 worlds without"));
+  const Ran ran = Run("plan --safe 0.99 --confidence 0.99 --assume 0.995 --power 0.9 --json");
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  const nlohmann::json json = nlohmann::json::parse(ran.out);
+  EXPECT_EQ(json["alone"]["worlds_without_failure"], 459);
+  EXPECT_EQ(json["alone"]["worlds"], 3924);
+  EXPECT_EQ(json["alone"]["allowed_failures"], 25);
+  EXPECT_GE(json["alone"]["power"].get<double>(), 0.9);
+  EXPECT_EQ(json["certificate"]["worlds_without_failure"], 528);
+  ExpectMistake("plan --safe 1", 2, "--safe = 1: must be in (0, 1)");
+  ExpectMistake("plan --safe nan", 2, "--safe = nan: must be in (0, 1)");
+  ExpectMistake("plan --confidence 0", 2, "--confidence = 0: must be in (0, 1)");
+  ExpectMistake("plan --assume 0.9", 2, "--assume = 0.9: must be above --safe = 0.99");
+  ExpectMistake("plan --assume 0.9901", 2, "too close to --safe = 0.99");
+  ExpectMistake("plan --power 0.9", 2, "--assume");
 }
 
 }  // namespace

@@ -152,4 +152,18 @@ Result<void> WriteFileAtomically(const std::string& path, std::string_view bytes
   return file->Commit();
 }
 
+Result<void> AppendToFile(const std::string& path, std::string_view bytes) {
+  const Descriptor file{
+      ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, mode_t{0666})};
+  if (file.value < 0) return IoError(path, "cannot open");
+  while (!bytes.empty()) {
+    const ssize_t count = ::write(file.value, bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return IoError(path, "cannot write");
+    bytes.remove_prefix(static_cast<std::size_t>(count));
+  }
+  if (::fdatasync(file.value) != 0) return IoError(path, "cannot sync");
+  return {};
+}
+
 }  // namespace fedgen

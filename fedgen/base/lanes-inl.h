@@ -69,6 +69,15 @@ HWY_INLINE F RoughReciprocal(F a) {
   return hn::BitCast(FloatTag(), hn::Set(di, 0x7EF311C7) - hn::BitCast(di, a));
 }
 
+/// a = mantissa 2^exponent with the mantissa in [1, 2), for a normal a > 0.
+HWY_INLINE void SplitExponent(F a, F& exponent, F& mantissa) {
+  const IntTag di;
+  const auto bits = hn::BitCast(di, a);
+  exponent = hn::ConvertTo(FloatTag(), hn::ShiftRight<23>(bits) - hn::Set(di, 127));
+  mantissa = hn::BitCast(FloatTag(),
+                         hn::Or(hn::And(bits, hn::Set(di, 0x007FFFFF)), hn::Set(di, 0x3F800000)));
+}
+
 /// 2^n for an integer-valued n in [-126, 127].
 HWY_INLINE F PowerOfTwo(F n) {
   const IntTag di;
@@ -102,6 +111,12 @@ inline bool Any(Mask mask) { return mask; }
 
 inline F RoughReciprocal(F a) {
   return std::bit_cast<float>(0x7EF311C7U - std::bit_cast<std::uint32_t>(a));
+}
+
+inline void SplitExponent(F a, F& exponent, F& mantissa) {
+  const auto bits = std::bit_cast<std::int32_t>(a);
+  exponent = static_cast<float>((bits >> 23) - 127);
+  mantissa = std::bit_cast<float>((bits & 0x007FFFFF) | 0x3F800000);
 }
 
 inline F PowerOfTwo(F n) {
@@ -171,6 +186,24 @@ HWY_INLINE F Exp(F x) {
   p = Fma(r, p, Set(1.0f));
   p = Fma(r, p, Set(1.0f));
   return p * PowerOfTwo(n);
+}
+
+/// Natural logarithm of a normal a > 0. Error below 3e-7, relative or absolute.
+HWY_INLINE F Log(F a) {
+  F exponent, m;
+  SplitExponent(a, exponent, m);
+  // Bring m into [sqrt(1/2), sqrt(2)), then log m = 2 atanh s with s = (m - 1) / (m + 1), |s| <
+  // 0.172.
+  const Mask large = m > Set(1.41421356f);
+  m = Select(large, m * Set(0.5f), m);
+  exponent = Select(large, exponent + Set(1.0f), exponent);
+  const F s = (m - Set(1.0f)) / (m + Set(1.0f));
+  const F s2 = s * s;
+  F p = Fma(s2, Set(2.2222222e-01f), Set(2.8571429e-01f));
+  p = Fma(s2, p, Set(0.4f));
+  p = Fma(s2, p, Set(6.6666667e-01f));
+  p = Fma(s2 * s, p, s + s);
+  return Fma(exponent, Set(6.9314718e-01f), p);
 }
 
 /// tanh x = 1 - 2 / (e^{2x} + 1). Absolute error below 3e-7.

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -36,6 +37,9 @@ void CosLanes(const float* in, int count, float* out) {
 }
 void ExpLanes(const float* in, int count, float* out) {
   for (int at = 0; at < count; at += kLanes) Store(Exp(Load(in + at)), out + at);
+}
+void LogLanes(const float* in, int count, float* out) {
+  for (int at = 0; at < count; at += kLanes) Store(Log(Load(in + at)), out + at);
 }
 void TanhLanes(const float* in, int count, float* out) {
   for (int at = 0; at < count; at += kLanes) Store(Tanh(Load(in + at)), out + at);
@@ -156,6 +160,7 @@ struct Both {
 const Both kSin = FEDGEN_BOTH(SinLanes);
 const Both kCos = FEDGEN_BOTH(CosLanes);
 const Both kExp = FEDGEN_BOTH(ExpLanes);
+const Both kLog = FEDGEN_BOTH(LogLanes);
 const Both kTanh = FEDGEN_BOTH(TanhLanes);
 const Both kReciprocal = FEDGEN_BOTH(ReciprocalLanes);
 const Both kRound = FEDGEN_BOTH(RoundLanes);
@@ -248,6 +253,31 @@ TEST(Reciprocal, IsWithin3e7OfTheTruth) {
   const Worst worst = FindWorst(grid, Apply(kReciprocal.simd, grid),
                                 [](double x, double r) { return std::fabs(r * x - 1); });
   EXPECT_LT(worst.error, 3e-7) << "at " << worst.at;
+}
+
+TEST(Log, IsWithin3e7OfTheTruth) {
+  Floats grid = Magnitudes();
+  for (const float x : {1.0F, std::nextafter(1.0F, 2.0F), std::nextafter(1.0F, 0.0F), 0x1p-24F,
+                        1.41421354F, 1.41421366F, 0.70710677F, 0.70710683F,
+                        std::numeric_limits<float>::min(), std::numeric_limits<float>::max()}) {
+    grid.push_back(x);
+  }
+  for (const float x : Grid(0.4, 3, 200001)) {
+    if (x > 0) grid.push_back(x);
+  }
+  grid.resize(grid.size() / 8 * 8);
+  const Worst worst = FindWorst(grid, Apply(kLog.simd, grid), [](double x, double l) {
+    return std::fabs(l - std::log(x)) / std::max(1.0, std::fabs(std::log(x)));
+  });
+  EXPECT_LT(worst.error, 3e-7) << "at " << worst.at;
+  // Near 1 the error is small against the logarithm itself.
+  const Floats near_one = Grid(0.9, 1.1, 100001);
+  const Worst relative = FindWorst(near_one, Apply(kLog.simd, near_one), [](double x, double l) {
+    return x <= 0.5 || x == 1 ? 0 : std::fabs(l / std::log(x) - 1);
+  });
+  EXPECT_LT(relative.error, 3e-7) << "at " << relative.at;
+  EXPECT_EQ(Apply(kLog.simd, Floats(8, 1.0F))[0], 0.0F);
+  ExpectSameBits(grid, Apply(kLog.scalar, grid), Apply(kLog.simd, grid));
 }
 
 TEST(Lanes, GiveTheSameBitsInBothWidths) {

@@ -26,6 +26,7 @@ enum class Stream : std::uint64_t {
   kCertification = 4,
   kEvaluation = 5,
   kInitialPolicy = 6,
+  kLearner = 7,  // private seeds of learners that live in one process
 };
 
 using RandomBlock = std::array<std::uint32_t, 4>;

@@ -19,8 +19,8 @@ namespace fedgen {
 enum class ErrorCode {
   kUsage,     // flags or arguments do not make sense together
   kConfig,    // a configuration file or --set breaks a rule
-  kData,      // a world or policy file is malformed, truncated or altered
-  kMismatch,  // two well-formed things do not belong together, e.g. a policy and a sensor
+  kData,      // a world, policy or certificate file is malformed or altered
+  kMismatch,  // well-formed things disagree: a policy and a sensor, a certificate and facts
   kIo,        // the operating system said no: cannot open, read, write, sync
   kExists,    // an output path is already there and was not overwritten
 };

@@ -5,7 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <string>
 #include <vector>
+
+#include "fedgen/base/random.h"
 
 namespace fedgen {
 namespace {
@@ -190,6 +194,324 @@ TEST(HoeffdingInterval, MissesAtMostAsOftenAsPromised) {
         EXPECT_LE(miss, 1 - confidence + 1e-12) << "n = " << n << ", p = " << p;
       }
     }
+  }
+}
+
+TEST(BinomialAtMost, AddsUpThePmf) {
+  for (const double p : {0.01, 0.3, 0.9}) {
+    const std::vector<double> pmf = BinomialPmf(40, p);
+    double sum = 0;
+    for (int k = 0; k <= 40; ++k) {
+      sum += pmf[static_cast<std::size_t>(k)];
+      EXPECT_NEAR(BinomialAtMost(k, 40, p), sum, 1e-12) << k << " of 40 at " << p;
+    }
+  }
+  EXPECT_EQ(BinomialAtMost(3, 3, 0.5), 1.0);
+  EXPECT_EQ(BinomialAtMost(0, 0, 0.5), 1.0);
+  EXPECT_EQ(BinomialAtMost(0, 10, 0), 1.0);
+  EXPECT_EQ(BinomialAtMost(9, 10, 1), 0.0);
+}
+
+// The failure figures of the same data in docs: 4 of 200 and 200 of 10,000 at 99 %.
+TEST(OneSidedBounds, MatchKnownFigures) {
+  EXPECT_NEAR(FailureUpperBound(4, 200, 0.01), 0.05693, 5e-6);
+  EXPECT_NEAR(FailureUpperBound(200, 10000, 0.01), 0.0235, 5e-5);
+  EXPECT_NEAR(FailureUpperBound(0, 459, 0.01), 0.01, 2e-5);
+  EXPECT_LE(FailureUpperBound(0, 459, 0.01), 0.01);
+  EXPECT_GT(FailureUpperBound(0, 458, 0.01), 0.01);
+}
+
+TEST(OneSidedBounds, AreTheEndsOfTheTwoSidedIntervalAtHalfTheRisk) {
+  for (int k = 0; k <= 25; ++k) {
+    const ProportionInterval interval = ClopperPearson(k, 25, 0.96);
+    EXPECT_NEAR(SuccessLowerBound(k, 25, 0.02), interval.low, 1e-13);
+    EXPECT_NEAR(FailureUpperBound(k, 25, 0.02), interval.high, 1e-13);
+    EXPECT_NEAR(SuccessLowerBound(k, 25, 0.02), 1 - FailureUpperBound(25 - k, 25, 0.02), 1e-13);
+  }
+}
+
+TEST(OneSidedBounds, SayNothingWithoutTrials) {
+  EXPECT_EQ(SuccessLowerBound(0, 0, 0.01), 0.0);
+  EXPECT_EQ(FailureUpperBound(0, 0, 0.01), 1.0);
+}
+
+// Coverage, exactly: the probability that the bound lies below p is a finite sum over k.
+TEST(OneSidedBounds, MissAtMostAsOftenAsPromised) {
+  for (const double delta : {0.1, 0.01}) {
+    for (const int n : {1, 2, 10, 200}) {
+      std::vector<ProportionInterval> bounds;
+      for (int k = 0; k <= n; ++k) {
+        bounds.push_back({SuccessLowerBound(k, n, delta), FailureUpperBound(k, n, delta)});
+      }
+      for (int step = 1; step < 200; ++step) {
+        const double p = step / 200.0;
+        const std::vector<double> pmf = BinomialPmf(n, p);
+        double above = 0;
+        double below = 0;
+        for (std::size_t k = 0; k < pmf.size(); ++k) {
+          if (bounds[k].low > p) above += pmf[k];
+          if (bounds[k].high < p) below += pmf[k];
+        }
+        EXPECT_LE(above, delta + 1e-12) << "n = " << n << ", p = " << p;
+        EXPECT_LE(below, delta + 1e-12) << "n = " << n << ", p = " << p;
+      }
+    }
+  }
+}
+
+// `failures` ones among n samples, spread evenly.
+std::vector<double> Spread(std::size_t failures, std::size_t n) {
+  std::vector<double> samples(n, 0.0);
+  for (std::size_t at = 0; at < failures; ++at) samples[(2 * at + 1) * n / (2 * failures)] = 1;
+  return samples;
+}
+
+// The mean bound over seeded orders of the same samples.
+double MeanOverOrders(std::vector<double> samples, int num_orders, double delta) {
+  double sum = 0;
+  for (int order = 0; order < num_orders; ++order) {
+    const Key key = Key(7).Fork(static_cast<std::uint64_t>(order));
+    for (std::size_t at = samples.size() - 1; at > 0; --at) {
+      const int other = UniformInt(key.Block(at)[0], 0, static_cast<int>(at));
+      std::swap(samples[at], samples[static_cast<std::size_t>(other)]);
+    }
+    sum += BettingUpperBound(samples, delta);
+  }
+  return sum / num_orders;
+}
+
+// Clopper-Pearson says 0.057 and 0.0235, Hoeffding 0.127 and 0.035.
+TEST(BettingUpperBound, IsNearClopperPearsonOnFailures) {
+  EXPECT_NEAR(MeanOverOrders(Spread(4, 200), 400, 0.01), 0.061, 0.0015);
+  EXPECT_NEAR(MeanOverOrders(Spread(200, 10000), 40, 0.01), 0.024, 0.0003);
+  EXPECT_LT(BettingUpperBound(Spread(0, 1000), 0.01), 1.5 * FailureUpperBound(0, 1000, 0.01));
+}
+
+// Costs of a policy that takes 4.0 to 4.2 s and fails in 1 % of worlds: the variance is small, and
+// the bound sees it. Hoeffding's half width is four times as large.
+TEST(BettingUpperBound, SeesASmallVariance) {
+  std::vector<double> costs;
+  double sum = 0;
+  for (int world = 0; world < 10000; ++world) {
+    costs.push_back(world % 100 == 57 ? 1 : 0.33 + 0.0013 * (world % 10));
+    sum += costs.back();
+  }
+  const double mean = sum / 10000;
+  const double width = BettingUpperBound(costs, 0.01) - mean;
+  EXPECT_GT(width, 0);
+  EXPECT_LT(4 * width, LearnerBias(10000, 0.01));
+  EXPECT_LT(width, EmpiricalBernsteinUpperBound(costs, 0.01) - mean);
+}
+
+// Constant samples x: every factor is 1 + lambda (m - x), so the bound solves sum log = log(1 /
+// delta). Here by a plain loop over the documented bets, without the cap's help (m is near 0.5).
+TEST(BettingUpperBound, SolvesItsEquationForConstantSamples) {
+  constexpr double kDelta = 0.05;
+  const std::vector<double> samples(60, 0.5);  // below 64 samples every bet is renewed
+  const double bound = BettingUpperBound(samples, kDelta);
+  double log_capital = 0;
+  double squares = 0.25;
+  for (int seen = 0; seen < 60; ++seen) {
+    const double lambda = std::min(
+        std::sqrt(2 * std::log(1 / kDelta) * (seen + 1) / (60 * squares)), 0.75 / (1 - bound));
+    log_capital += std::log1p(lambda * (bound - 0.5));
+    // The running mean is 1/2 throughout, so the squares stay at the imagined sample's.
+  }
+  EXPECT_NEAR(log_capital, std::log(1 / kDelta), 1e-6);
+}
+
+TEST(BettingUpperBound, FollowsTheLawsOfABound) {
+  const std::vector<double> samples = Spread(30, 1000);
+  const double bound = BettingUpperBound(samples, 0.01);
+  EXPECT_GT(bound, 0.03);
+  EXPECT_GT(BettingUpperBound(samples, 0.001), bound) << "less risk, larger bound";
+  std::vector<double> worse = samples;
+  for (double& sample : worse) sample = std::min(1.0, sample + 0.05);
+  EXPECT_GT(BettingUpperBound(worse, 0.01), bound);
+  EXPECT_EQ(BettingUpperBound(samples, 0.01), bound) << "same samples, same bits";
+  EXPECT_EQ(BettingUpperBound({}, 0.01), 1.0);
+  EXPECT_EQ(BettingUpperBound(std::vector<double>{1, 1, 1}, 0.01), 1.0);
+  EXPECT_EQ(BettingUpperBound(std::vector<double>{0}, 0.01), 1.0) << "one sample says nothing here";
+  EXPECT_LT(BettingUpperBound(std::vector<double>(1'000'000, 0.0), 0.01), 1e-5);
+}
+
+// 0.02 + sqrt(2 V log 200 / 200) + 7 log 200 / (3 * 199), V = 0.02 * 0.98 * 200 / 199.
+TEST(EmpiricalBernsteinUpperBound, MatchesItsFormula) {
+  const double variance = 0.02 * 0.98 * 200 / 199;
+  EXPECT_NEAR(EmpiricalBernsteinUpperBound(Spread(4, 200), 0.01),
+              0.02 + std::sqrt(2 * variance * std::log(200) / 200) + 7 * std::log(200) / (3 * 199),
+              1e-12);
+  EXPECT_NEAR(EmpiricalBernsteinUpperBound(Spread(4, 200), 0.01), 0.114, 5e-4);
+  EXPECT_NEAR(EmpiricalBernsteinUpperBound(Spread(200, 10000), 0.01), 0.026, 1e-3);
+  EXPECT_EQ(EmpiricalBernsteinUpperBound(std::vector<double>{0}, 0.01), 1.0);
+}
+
+// Eq. 18 at the published settings, 10 worlds at gamma = 0.01: adoption needs a gap of 2 b > 1.
+TEST(LearnerBias, IsTooWideAtThePublishedSettings) {
+  EXPECT_NEAR(LearnerBias(10, 0.01), 0.5147, 5e-5);
+  EXPECT_NEAR(LearnerBias(50, 0.01), 0.230, 5e-4);
+  EXPECT_NEAR(LearnerBias(40, 0.01), LearnerBias(10, 0.01) / 2, 1e-15);
+}
+
+// Eq. 32 and 33.
+TEST(PaperBounds, MatchTheirFormulas) {
+  EXPECT_DOUBLE_EQ(CostBoundT1(0.25, 0.125), 0.375);
+  EXPECT_EQ(CostBoundT1(0.9, 0.2), 1.0);
+  EXPECT_DOUBLE_EQ(SafeArrivalT2(0.25, 0.125, 0.01), 0.99 - 0.99 * 0.375);
+  EXPECT_EQ(SafeArrivalT2(0.9, 0.2, 0.01), 0.0);
+  // y = 0.3715, n = 10: what T2 guarantees for a policy that arrives in 0.944 of worlds.
+  EXPECT_NEAR(SafeArrivalT2(0.3715, LearnerBias(10, 0.01), 0.01), 0.11, 0.005);
+}
+
+// ------------------------------------------------------------------------------- coverage
+//
+// Seeded data sets with a known mean; how often does a bound miss it? If it misses with probability
+// delta, the misses are binomial, and more than MostMisses happen with probability below 1e-6.
+
+constexpr int kDataSets = 4000;
+
+int MostMisses(double delta) {
+  int misses = 0;
+  while (BinomialAtMost(misses, kDataSets, delta) < 1 - 1e-6) ++misses;
+  return misses;
+}
+
+struct Law {
+  const char* name;
+  double mean;
+  std::function<double(double)> quantile;  // of a uniform number
+};
+
+std::vector<Law> Laws() {
+  return {
+      {"rare failures", 0.02, [](double u) { return u < 0.02 ? 1.0 : 0.0; }},
+      {"a fair coin", 0.5, [](double u) { return u < 0.5 ? 1.0 : 0.0; }},
+      {"uniform", 0.5, [](double u) { return u; }},
+      // 7 % failures, the rest arrive at costs spread evenly over 0.3 to 0.4.
+      {"costs", 0.07 + 0.93 * 0.35,
+       [](double u) { return u < 0.07 ? 1.0 : 0.3 + 0.1 * (u - 0.07) / 0.93; }},
+  };
+}
+
+int CountMisses(const Law& law, int num_samples, const Key& key,
+                const std::function<bool(const std::vector<double>&)>& misses) {
+  int count = 0;
+  std::vector<double> samples(static_cast<std::size_t>(num_samples));
+  for (std::uint64_t set = 0; set < kDataSets; ++set) {
+    const Key set_key = key.Fork(set);
+    for (std::size_t at = 0; at < samples.size(); ++at) {
+      const RandomBlock block = set_key.Block(at / 4);
+      // 2^-25 makes the multiples of 2^-24 have mean 1/2 exactly.
+      samples[at] = law.quantile(static_cast<double>(UnitFloat(block[at % 4])) + 0x1p-25);
+    }
+    count += misses(samples) ? 1 : 0;
+  }
+  return count;
+}
+
+double Mean(const std::vector<double>& samples) {
+  double sum = 0;
+  for (const double sample : samples) sum += sample;
+  return std::clamp(sum / static_cast<double>(samples.size()), 0.0, 1.0);
+}
+
+// Into the report that --gtest_output writes.
+void Record(const std::string& what, int misses) { ::testing::Test::RecordProperty(what, misses); }
+
+TEST(Coverage, HoeffdingsBiasHoldsAndHalfOfItIsCaught) {
+  constexpr double kGamma = 0.01;
+  constexpr int kSamples = 100;
+  for (const Law& law : Laws()) {
+    const auto misses = [&](double share) {
+      return CountMisses(law, kSamples, Key(18), [&](const std::vector<double>& samples) {
+        return std::fabs(Mean(samples) - law.mean) > share * LearnerBias(kSamples, kGamma);
+      });
+    };
+    const int right = misses(1);
+    Record(std::string("hoeffding, ") + law.name, right);
+    EXPECT_LE(right, MostMisses(kGamma)) << law.name;
+  }
+  // The coin has the largest variance: half of b, 1.63 standard deviations, misses 1 in 10.
+  const Law coin = Laws()[1];
+  const int wrong = CountMisses(coin, kSamples, Key(18), [&](const std::vector<double>& samples) {
+    return std::fabs(Mean(samples) - coin.mean) > 0.5 * LearnerBias(kSamples, kGamma);
+  });
+  Record("half of hoeffding, a fair coin", wrong);
+  EXPECT_GT(wrong, MostMisses(kGamma));
+}
+
+TEST(Coverage, ClopperPearsonHoldsAndTwiceItsRiskIsCaught) {
+  constexpr double kDelta = 0.05;
+  constexpr int kSamples = 400;
+  for (const Law& law : {Laws()[0], Laws()[1]}) {
+    const auto misses = [&](double delta) {
+      return CountMisses(law, kSamples, Key(15), [&](const std::vector<double>& samples) {
+        const auto ones = static_cast<std::int64_t>(std::lround(Mean(samples) * kSamples));
+        return FailureUpperBound(ones, kSamples, delta) < law.mean;
+      });
+    };
+    const int right = misses(kDelta);
+    Record(std::string("clopper-pearson, ") + law.name, right);
+    EXPECT_LE(right, MostMisses(kDelta)) << law.name;
+    EXPECT_GT(misses(2 * kDelta), MostMisses(kDelta)) << law.name;
+  }
+}
+
+TEST(Coverage, BettingHoldsAndHalfItsWidthIsCaught) {
+  constexpr double kDelta = 0.05;
+  constexpr int kSamples = 200;
+  for (const Law& law : Laws()) {
+    const auto misses = [&](double share) {
+      return CountMisses(law, kSamples, Key(39), [&](const std::vector<double>& samples) {
+        const double mean = Mean(samples);
+        return mean + share * (BettingUpperBound(samples, kDelta) - mean) < law.mean;
+      });
+    };
+    const int right = misses(1);
+    Record(std::string("betting, ") + law.name, right);
+    EXPECT_LE(right, MostMisses(kDelta)) << law.name;
+    EXPECT_GT(misses(0.5), MostMisses(kDelta)) << law.name;
+  }
+}
+
+TEST(EmpiricalBernsteinBias, IsBothSidesOfTheBoundAtHalfTheRisk) {  // Eq. 43
+  const std::vector<double> samples = {0.1, 0.4, 0.2, 0.3, 0.25, 0.35, 0.15, 0.45, 0.05, 0.5};
+  double squares = 0;
+  for (const double x : samples) squares += (x - Mean(samples)) * (x - Mean(samples));
+  const double variance = squares / 9;
+  const double upper = std::sqrt(2 * variance * std::log(400.0) / 10) + 7 * std::log(400.0) / 27;
+  EXPECT_NEAR(EmpiricalBernsteinBias(variance, 10, 0.01), upper, 1e-12);
+  // A policy that nearly always arrives: five times tighter than Hoeffding's.
+  EXPECT_NEAR(EmpiricalBernsteinBias(0.004, 20000, 0.01), 0.00225, 0.00005);
+  EXPECT_NEAR(LearnerBias(20000, 0.01), 0.0115, 0.00005);
+}
+
+TEST(Coverage, EmpiricalBernsteinBiasHoldsAndAThirdOfItIsCaught) {
+  constexpr double kGamma = 0.05;
+  constexpr int kSamples = 400;
+  int worst = 0;
+  for (const Law& law : Laws()) {
+    const auto misses = [&](double share) {
+      return CountMisses(law, kSamples, Key(43), [&](const std::vector<double>& samples) {
+        const double mean = Mean(samples);
+        double squares = 0;
+        for (const double x : samples) squares += (x - mean) * (x - mean);
+        return std::fabs(mean - law.mean) >
+               share * EmpiricalBernsteinBias(squares / (kSamples - 1), kSamples, kGamma);
+      });
+    };
+    EXPECT_LE(misses(1), MostMisses(kGamma)) << law.name;
+    worst = std::max(worst, misses(1.0 / 3));
+  }
+  EXPECT_GT(worst, MostMisses(kGamma));
+}
+
+TEST(Coverage, EmpiricalBernsteinHolds) {
+  for (const Law& law : Laws()) {
+    const int misses = CountMisses(law, 200, Key(40), [&](const std::vector<double>& samples) {
+      return EmpiricalBernsteinUpperBound(samples, 0.05) < law.mean;
+    });
+    EXPECT_LE(misses, MostMisses(0.05)) << law.name;
   }
 }
 

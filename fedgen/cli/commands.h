@@ -28,6 +28,39 @@ struct EvaluateCommand {
 };
 Result<void> RunEvaluate(const EvaluateCommand& command);
 
+/// fedgen certify: what can be promised about a policy, as a file that anybody can check.
+struct CertifyCommand {
+  std::string config;
+  std::vector<std::string> overrides;
+  std::string policy;
+  std::int64_t worlds = 100'000;
+  double confidence = 0.99;
+  std::string output;
+  bool force = false;
+  int threads = 0;  // 0: as many as there are cores
+};
+Result<void> RunCertify(const CertifyCommand& command);
+
+/// fedgen verify: recomputes a certificate and refuses it if one number differs.
+struct VerifyCommand {
+  std::string certificate;
+  std::string config;
+  std::vector<std::string> overrides;
+  std::string policy;
+  int threads = 0;  // 0: as many as there are cores
+};
+Result<void> RunVerify(const VerifyCommand& command);
+
+/// fedgen plan: how many worlds a certificate takes.
+struct PlanCommand {
+  double safe = 0.99;
+  double confidence = 0.99;
+  std::optional<double> assume;  // the true rate, if one dares to guess it
+  double power = 0.9;            // with assume: the wanted probability of success
+  bool json = false;
+};
+Result<void> RunPlan(const PlanCommand& command);
+
 /// fedgen worlds generate: draws worlds into a file.
 struct WorldsGenerateCommand {
   std::string config;
@@ -76,6 +109,51 @@ struct PolicyConvertCommand {
   bool force = false;
 };
 Result<void> RunPolicyConvert(const PolicyConvertCommand& command);
+
+/// fedgen train: a federation from start to certificate, in a directory of its own.
+struct TrainCommand {
+  std::string config;
+  std::vector<std::string> overrides;
+  int learners = 0;                   // 0: as the configuration says
+  std::string algorithm;              // empty: as the configuration says
+  std::string out;                    // empty: runs/<config>-<algorithm>-seed<seed>
+  std::string resume;                 // a run's directory; goes with threads and no_figures only
+  std::optional<std::uint64_t> seed;  // 1
+  int threads = 0;                    // 0: as many as there are cores
+  bool no_figures = false;
+};
+Result<void> RunTrain(const TrainCommand& command);
+
+/// fedgen estimate: what the theorems ask for, measured.
+struct EstimateCommand {
+  std::string config;
+  std::vector<std::string> overrides;
+  std::string policy;  // where to measure; empty: the first learner's initial policy
+  int repeats = 40;    // measurements, >= 2
+  std::uint64_t seed = 1;
+  int threads = 0;
+};
+Result<void> RunEstimate(const EstimateCommand& command);
+
+/// fedgen plot: the figures of a run.
+struct PlotCommand {
+  std::string directory;
+  int learner = 1;  // whose bounds are drawn
+};
+Result<void> RunPlot(const PlotCommand& command);
+
+/// fedgen reproduce: the paper's experiments, and what it leaves open.
+struct ReproduceCommand {
+  std::string what;    // table1, table2, figures, tradeoffs, comparison or all
+  std::string config;  // empty: paper-tables, for the comparison default
+  std::vector<std::string> overrides;
+  std::string out = "out/reproduce";
+  int seeds = 0;  // 0: as many as the experiment wants
+  std::uint64_t seed = 1;
+  int threads = 0;  // 0: as many as there are cores
+  bool quick = false;
+};
+Result<void> RunReproduce(const ReproduceCommand& command);
 
 /// A built-in policy by its name, or one from a file; checked against the robot and the sensor that
 /// it will drive with.

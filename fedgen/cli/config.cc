@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 #include <sstream>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -77,12 +78,12 @@ class Reading {
   std::optional<Error> error_;
 };
 
-// One table of the file. Each method reads one key into its field if the key is there; Finish()
-// complains about keys that no method asked for.
+// One table of the file. Each method reads one key into its field if the key is there, and writes
+// down what the field then is; Finish() complains about keys that no method asked for.
 class Section {
  public:
-  Section(const toml::table* table, std::string path, Reading& reading)
-      : table_(table), path_(std::move(path)), reading_(reading) {}
+  Section(const toml::table* table, std::string path, Reading& reading, toml::table& resolved)
+      : table_(table), path_(std::move(path)), reading_(reading), resolved_(&resolved) {}
 
   void Number(const std::string& key, double& field) {
     if (const toml::node* node = Find(key)) {
@@ -92,6 +93,46 @@ class Section {
         Wrong(key, *node, "must be a number");
       }
     }
+    Put(key, field);
+  }
+
+  /// A number, which makes the kind `numeric`, or one of some words, each a kind of its own.
+  template <typename Enum>
+  void NumberOrWord(const std::string& key, double& field, Enum& kind, Enum numeric,
+                    const std::vector<std::pair<std::string, Enum>>& words) {
+    if (const toml::node* node = Find(key)) {
+      std::vector<std::string> names;
+      bool known = false;
+      for (const auto& [name, value] : words) {
+        names.push_back(name);
+        const auto* text = node->as_string();
+        if (text != nullptr && text->get() == name) {
+          kind = value;
+          known = true;
+        }
+      }
+      if (const auto value = AsNumber(*node)) {
+        field = *value;
+        kind = numeric;
+        known = true;
+      }
+      if (!known) Wrong(key, *node, fmt::format("must be a number or {}", fmt::join(names, ", ")));
+    }
+    for (const auto& [name, value] : words) {
+      if (kind == value) return Put(key, name);
+    }
+    Put(key, field);
+  }
+
+  void Text(const std::string& key, std::string& field) {
+    if (const toml::node* node = Find(key)) {
+      if (const auto* value = node->as_string()) {
+        field = value->get();
+      } else {
+        Wrong(key, *node, "must be a text");
+      }
+    }
+    if (!field.empty()) Put(key, field);
   }
 
   void Integer(const std::string& key, int& field) {
@@ -102,6 +143,18 @@ class Section {
         Wrong(key, *node, "must be an integer");
       }
     }
+    Put(key, std::int64_t{field});
+  }
+
+  void Integer(const std::string& key, std::int64_t& field) {
+    if (const toml::node* node = Find(key)) {
+      if (const auto* value = node->as_integer()) {
+        field = value->get();
+      } else {
+        Wrong(key, *node, "must be an integer");
+      }
+    }
+    Put(key, field);
   }
 
   void Flag(const std::string& key, bool& field) {
@@ -112,55 +165,60 @@ class Section {
         Wrong(key, *node, "must be true or false");
       }
     }
+    Put(key, field);
   }
 
   template <typename Enum>
   void Choice(const std::string& key, Enum& field,
               const std::vector<std::pair<std::string, Enum>>& choices) {
-    const toml::node* node = Find(key);
-    if (node == nullptr) return;
-    std::vector<std::string> names;
-    for (const auto& [name, value] : choices) {
-      names.push_back(name);
-      if (const auto* text = node->as_string(); text != nullptr && text->get() == name) {
+    if (const toml::node* node = Find(key)) {
+      std::vector<std::string> names;
+      bool known = false;
+      for (const auto& [name, value] : choices) {
+        names.push_back(name);
+        const auto* text = node->as_string();
+        if (text == nullptr || text->get() != name) continue;
         field = value;
-        return;
+        known = true;
+      }
+      if (!known) Wrong(key, *node, fmt::format("must be one of {}", fmt::join(names, ", ")));
+    }
+    if constexpr (std::is_enum_v<Enum>) {
+      for (const auto& [name, value] : choices) {
+        if (field == value) Put(key, name);
       }
     }
-    Wrong(key, *node, fmt::format("must be one of {}", fmt::join(names, ", ")));
   }
 
   /// A number, or [low, high].
   void Range(const std::string& key, Interval& field) {
-    const toml::node* node = Find(key);
-    if (node == nullptr) return;
-    if (const auto value = AsNumber(*node)) {
-      field = {*value, *value};
-    } else if (const auto pair = AsNumbers<2>(*node)) {
-      field = {(*pair)[0], (*pair)[1]};
-    } else {
-      Wrong(key, *node, "must be a number or [low, high]");
+    if (const toml::node* node = Find(key)) {
+      if (const auto value = AsNumber(*node)) {
+        field = {*value, *value};
+      } else if (const auto pair = AsNumbers<2>(*node)) {
+        field = {(*pair)[0], (*pair)[1]};
+      } else {
+        Wrong(key, *node, "must be a number or [low, high]");
+      }
     }
+    if (field.low == field.high) return Put(key, field.low);
+    Put(key, toml::array{field.low, field.high});
   }
 
   /// An integer, or [low, high].
   void Range(const std::string& key, CountInterval& field) {
-    const toml::node* node = Find(key);
-    if (node == nullptr) return;
-    if (const auto value = AsInteger(*node)) {
-      field = {*value, *value};
-      return;
-    }
-    const toml::array* array = node->as_array();
-    if (array != nullptr && array->size() == 2) {
-      const auto low = AsInteger(*array->get(0));
-      const auto high = AsInteger(*array->get(1));
+    if (const toml::node* node = Find(key)) {
+      const toml::array* array = node->as_array();
+      const bool pair = array != nullptr && array->size() == 2;
+      const auto low = AsInteger(pair ? *array->get(0) : *node);
+      const auto high = AsInteger(pair ? *array->get(1) : *node);
       if (low && high) {
         field = {*low, *high};
-        return;
+      } else {
+        Wrong(key, *node, "must be an integer or [low, high]");
       }
     }
-    Wrong(key, *node, "must be an integer or [low, high]");
+    Put(key, toml::array{std::int64_t{field.low}, std::int64_t{field.high}});
   }
 
   template <std::size_t N>
@@ -172,57 +230,75 @@ class Section {
         Wrong(key, *node, fmt::format("must be {} numbers", N));
       }
     }
+    Put(key, ArrayOf(field));
   }
 
   /// A list of rows of N numbers each.
   template <std::size_t N>
   void Rows(const std::string& key, std::vector<std::array<double, N>>& field,
             const char* columns) {
-    const toml::node* node = Find(key);
-    if (node == nullptr) return;
-    const toml::array* rows = node->as_array();
-    if (rows == nullptr) {
-      Wrong(key, *node, fmt::format("must be a list of [{}]", columns));
-      return;
-    }
-    if (rows->size() > 1000) {
-      Wrong(key, *node, "must have at most 1000 rows");
-      return;
-    }
-    field.clear();
-    for (std::size_t row = 0; row < rows->size(); ++row) {
-      const toml::node& element = *rows->get(row);
-      const std::string name = fmt::format("{}[{}]", key, row);
-      reading_.Saw(Full(name), element);
-      const auto values = AsNumbers<N>(element);
-      if (!values) {
-        Wrong(name, element, fmt::format("must be [{}]", columns));
-        return;
-      }
-      field.push_back(*values);
-    }
+    if (const toml::node* node = Find(key)) ReadRows(key, *node, field, columns);
+    toml::array written;
+    for (const auto& row : field) written.push_back(ArrayOf(row));
+    Put(key, written);
   }
 
   void Sizes(const std::string& key, std::vector<int>& field) {
-    const toml::node* node = Find(key);
-    if (node == nullptr) return;
-    const toml::array* array = node->as_array();
-    std::vector<int> sizes;
-    for (std::size_t index = 0; array != nullptr && index < array->size(); ++index) {
-      if (const auto size = AsInteger(*array->get(index))) sizes.push_back(*size);
+    if (const toml::node* node = Find(key)) {
+      const toml::array* array = node->as_array();
+      std::vector<int> sizes;
+      for (std::size_t index = 0; array != nullptr && index < array->size(); ++index) {
+        if (const auto size = AsInteger(*array->get(index))) sizes.push_back(*size);
+      }
+      if (array == nullptr || sizes.size() != array->size()) {
+        Wrong(key, *node, "must be a list of integers");
+      } else {
+        field = sizes;
+      }
     }
-    if (array == nullptr || sizes.size() != array->size()) {
-      Wrong(key, *node, "must be a list of integers");
-      return;
-    }
-    field = sizes;
+    Put(key, ArrayOf(field));
   }
 
   Section Table(const std::string& key) {
     const toml::node* node = Find(key);
     const toml::table* table = node == nullptr ? nullptr : node->as_table();
     if (node != nullptr && table == nullptr) Wrong(key, *node, "must be a table");
-    return {table, Full(key), reading_};
+    Put(key, toml::table{});
+    return {table, Full(key), reading_, *resolved_->get_as<toml::table>(key)};
+  }
+
+  /// A list of at most max_size tables, one section each.
+  std::vector<Section> Tables(const std::string& key, std::size_t max_size) {
+    std::vector<Section> sections;
+    const toml::node* node = Find(key);
+    if (node == nullptr) return sections;
+    const toml::array* array = node->as_array();
+    if (array == nullptr || array->size() > max_size) {
+      Wrong(key, *node, fmt::format("must be a list of at most {} tables", max_size));
+      return sections;
+    }
+    Put(key, toml::array{});
+    toml::array& written = *resolved_->get_as<toml::array>(key);
+    for (std::size_t index = 0; index < array->size(); ++index) written.push_back(toml::table{});
+    for (std::size_t index = 0; index < array->size(); ++index) {
+      const toml::node& element = *array->get(index);
+      const std::string name = fmt::format("{}[{}]", key, index);
+      reading_.Saw(Full(name), element);
+      if (!element.is_table()) {
+        Wrong(name, element, "must be a table");
+        break;
+      }
+      sections.emplace_back(element.as_table(), Full(name), reading_, *written[index].as_table());
+    }
+    return sections;
+  }
+
+  /// A key that may be there but was not read.
+  void Known(const std::string& key) { asked_.push_back(key); }
+
+  void Within(const std::string& key, std::int64_t value, std::int64_t low, std::int64_t high) {
+    if (value < low || value > high)
+      Fail(key, fmt::format("{}: must be in {}..{}", value, low, high));
   }
 
   bool Has(const std::string& key) const { return table_ != nullptr && table_->contains(key); }
@@ -249,6 +325,44 @@ class Section {
 
  private:
   std::string Full(const std::string& key) const { return path_.empty() ? key : path_ + "." + key; }
+
+  template <typename T>
+  void Put(const std::string& key, const T& value) {
+    resolved_->insert_or_assign(key, value);
+  }
+
+  template <typename Numbers>
+  static toml::array ArrayOf(const Numbers& numbers) {
+    toml::array array;
+    for (const auto number : numbers) array.push_back(number);
+    return array;
+  }
+
+  template <std::size_t N>
+  void ReadRows(const std::string& key, const toml::node& node,
+                std::vector<std::array<double, N>>& field, const char* columns) {
+    const toml::array* rows = node.as_array();
+    if (rows == nullptr) {
+      Wrong(key, node, fmt::format("must be a list of [{}]", columns));
+      return;
+    }
+    if (rows->size() > 1000) {
+      Wrong(key, node, "must have at most 1000 rows");
+      return;
+    }
+    field.clear();
+    for (std::size_t row = 0; row < rows->size(); ++row) {
+      const toml::node& element = *rows->get(row);
+      const std::string name = fmt::format("{}[{}]", key, row);
+      reading_.Saw(Full(name), element);
+      const auto values = AsNumbers<N>(element);
+      if (!values) {
+        Wrong(name, element, fmt::format("must be [{}]", columns));
+        return;
+      }
+      field.push_back(*values);
+    }
+  }
 
   const toml::node* Find(const std::string& key) {
     asked_.push_back(key);
@@ -292,6 +406,7 @@ class Section {
   const toml::table* table_;
   std::string path_;
   Reading& reading_;
+  toml::table* resolved_;
   std::vector<std::string> asked_;
 };
 
@@ -394,7 +509,8 @@ void ReadEpisode(Section episode, EpisodeOptions& o) {
   episode.Check(Validate(o));
 }
 
-void ReadPolicy(Section policy, MlpOptions& o, double& initial_half_width) {
+void ReadPolicy(Section policy, Config& config) {
+  MlpOptions& o = config.training.policy;
   policy.Sizes("hidden", o.hidden);
   policy.Choice<Activation>("activation", o.activation,
                             {{"relu", Activation::kRelu}, {"tanh", Activation::kTanh}});
@@ -406,11 +522,127 @@ void ReadPolicy(Section policy, MlpOptions& o, double& initial_half_width) {
   policy.Number("range_offset", o.range_offset);
   policy.Choice<OutputMap>("output_map", o.output_map,
                            {{"clamp", OutputMap::kClamp}, {"tanh", OutputMap::kTanh}});
-  policy.Number("initial_half_width", initial_half_width);
+  policy.Number("initial_half_width", config.initial_half_width);
+  policy.Choice<Normalisation>(
+      "normalisation", config.training.normalisation,
+      {{"none", Normalisation::kNone}, {"measured", Normalisation::kMeasured}});
+  policy.Integer("normalisation_worlds", config.training.normalisation_worlds);
   policy.Finish();
   policy.Check(Validate(o));
-  if (!(initial_half_width >= 0 && initial_half_width <= 10)) {
-    policy.Fail("initial_half_width", fmt::format("{}: must be in [0, 10]", initial_half_width));
+  if (!(config.initial_half_width >= 0 && config.initial_half_width <= 10)) {
+    policy.Fail("initial_half_width",
+                fmt::format("{}: must be in [0, 10]", config.initial_half_width));
+  }
+  policy.Within("normalisation_worlds", config.training.normalisation_worlds, 1, 1000000);
+}
+
+// What may differ from learner to learner.
+void ReadLearner(Section& learner, LearnerSettings& o) {
+  learner.Integer("worlds", o.worlds);
+  learner.Integer("starts", o.starts);
+  learner.Choice<TrainingCost::Kind>("cost", o.cost.kind,
+                                     {{"paper", TrainingCost::Kind::kPaper},
+                                      {"failure", TrainingCost::Kind::kFailure},
+                                      {"plain", TrainingCost::Kind::kPlain}});
+  learner.Number("distance_weight", o.cost.distance_weight);
+  learner.Choice<EstimatorOptions::Kind>(
+      "estimator", o.estimator.kind,
+      {{"evolution", EstimatorOptions::Kind::kEvolution},
+       {"finite-differences", EstimatorOptions::Kind::kFiniteDifferences}});
+  learner.Integer("pairs", o.estimator.pairs);
+  learner.Choice<EstimatorOptions::Shaping>(
+      "shaping", o.estimator.shaping,
+      {{"raw", EstimatorOptions::Shaping::kRaw},
+       {"centred-ranks", EstimatorOptions::Shaping::kCentredRanks}});
+  learner.Number("sigma", o.sigma);
+  learner.Number("sigma_rate", o.sigma_rate);
+  learner.NumberOrWord<BiasOptions::Kind>(
+      "bias", o.bias.given, o.bias.kind, BiasOptions::Kind::kGiven,
+      {{"worlds", BiasOptions::Kind::kWorlds}, {"paper", BiasOptions::Kind::kPaper}});
+  learner.Choice<OptimizerOptions::Kind>("optimizer", o.optimizer.kind,
+                                         {{"sgd", OptimizerOptions::Kind::kSgd},
+                                          {"adam", OptimizerOptions::Kind::kAdam},
+                                          {"clipup", OptimizerOptions::Kind::kClipUp}});
+  learner.Number("step", o.step.step);
+  learner.Choice<StepOptions::Schedule>("schedule", o.step.schedule,
+                                        {{"power", StepOptions::Schedule::kPower},
+                                         {"constant", StepOptions::Schedule::kConstant},
+                                         {"geometric", StepOptions::Schedule::kGeometric}});
+  learner.Number("step_exponent", o.step.exponent);
+  learner.Number("last_step", o.step.last);
+  learner.Choice<StopOptions::Rule>("stop", o.stop.rule,
+                                    {{"gradient", StopOptions::Rule::kGradient},
+                                     {"auto", StopOptions::Rule::kAuto},
+                                     {"plateau", StopOptions::Rule::kPlateau},
+                                     {"never", StopOptions::Rule::kNever}});
+  learner.Number("threshold", o.stop.threshold);
+  learner.Integer("window", o.stop.window);
+  learner.Number("tolerance", o.stop.tolerance);
+  learner.Integer("stock_every", o.stock_every);
+  learner.Integer("stock_worlds", o.stock_worlds);
+}
+
+void ReadFederation(Section federation, Config& config) {
+  FederationOptions& o = config.training.federation;
+  federation.Choice<Algorithm>("algorithm", o.algorithm,
+                               {{"fedgen", Algorithm::kFedGen},
+                                {"local", Algorithm::kLocal},
+                                {"fedavg", Algorithm::kFedAvg},
+                                {"centralized", Algorithm::kCentralized}});
+  federation.Integer("learners", config.num_learners);
+  federation.Integer("rounds", o.rounds);
+  federation.Integer("episodes", o.episodes);
+  federation.Integer("average_every", o.average_every);
+  federation.Number("gamma", config.training.gamma);
+  federation.Integer("track_every", config.track_every);
+  federation.Integer("track_worlds", config.track_worlds);
+  federation.Integer("selection_worlds", config.selection_worlds);
+  federation.Choice<Prize>("prize", config.prize,
+                           {{"cost", Prize::kCost}, {"safety", Prize::kSafety}});
+  federation.Integer("certificate_worlds", config.certificate_worlds);
+  federation.Number("confidence", config.confidence);
+  federation.Finish();
+  federation.Within("learners", config.num_learners, 1, 1000);
+  federation.Within("rounds", o.rounds, 1, 10000000);
+  federation.Within("episodes", o.episodes, 0, std::int64_t{1'000'000'000'000'000});
+  federation.Within("average_every", o.average_every, 0, 10000000);
+  federation.Within("track_every", config.track_every, 0, 10000000);
+  federation.Within("track_worlds", config.track_worlds, 1, 100000000);
+  federation.Within("selection_worlds", config.selection_worlds, 1, 1000000000);
+  federation.Within("certificate_worlds", config.certificate_worlds, 1, 1000000000);
+  for (const auto& [key, value] :
+       {std::pair{"gamma", config.training.gamma}, std::pair{"confidence", config.confidence}}) {
+    if (!(value > 0 && value < 1))
+      federation.Fail(key, fmt::format("{}: must be in (0, 1)", value));
+  }
+}
+
+// [learner] holds for all; entry i of [[learners]] changes learner i.
+void ReadLearners(Section& root, Config& config) {
+  LearnerSettings common;
+  common.initial_half_width = config.initial_half_width;
+  Section section = root.Table("learner");
+  ReadLearner(section, common);
+  section.Finish();
+  section.Check(Validate(common));
+  const auto num_learners = static_cast<std::size_t>(std::clamp(config.num_learners, 1, 1000));
+  config.training.learners.assign(num_learners, common);
+  config.initial_policies.assign(num_learners, "");
+  std::size_t index = 0;
+  for (Section& own : root.Tables("learners", num_learners)) {
+    LearnerSettings& settings = config.training.learners[index];
+    ReadLearner(own, settings);
+    own.Number("initial_half_width", settings.initial_half_width);
+    own.Text("initial_policy", config.initial_policies[index]);
+    if (own.Has("world")) {
+      settings.own_world = config.training.task.world;
+      ReadWorld(own.Table("world"), *settings.own_world);
+    } else {
+      own.Known("world");
+    }
+    own.Finish();
+    own.Check(Validate(settings));
+    ++index;
   }
 }
 
@@ -483,14 +715,21 @@ Result<Config> ParseConfig(std::string_view text, const std::string& name,
   }
   Config config;
   Reading reading(name);
-  Section root(&*parsed, "", reading);
-  ReadWorld(root.Table("world"), config.task.world);
-  ReadRobot(root.Table("robot"), config.task.robot);
-  ReadLidar(root.Table("lidar"), config.task.lidar);
-  ReadEpisode(root.Table("episode"), config.task.episode);
-  ReadPolicy(root.Table("policy"), config.policy, config.initial_half_width);
+  toml::table resolved;
+  Section root(&*parsed, "", reading, resolved);
+  Task& task = config.training.task;
+  ReadWorld(root.Table("world"), task.world);
+  ReadRobot(root.Table("robot"), task.robot);
+  ReadLidar(root.Table("lidar"), task.lidar);
+  ReadEpisode(root.Table("episode"), task.episode);
+  ReadPolicy(root.Table("policy"), config);
+  ReadFederation(root.Table("federation"), config);
+  ReadLearners(root, config);
   root.Finish();
   if (const std::optional<Error>& error = reading.error()) return *error;
+  std::ostringstream text_of_all;
+  text_of_all << resolved << "\n";
+  config.resolved = text_of_all.str();
   return config;
 }
 

@@ -4,10 +4,11 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "fedgen/base/result.h"
-#include "fedgen/policy/mlp.h"
-#include "fedgen/rollout/task.h"
+#include "fedgen/learn/race.h"
+#include "fedgen/learn/training.h"
 
 namespace fedgen {
 
@@ -16,9 +17,20 @@ namespace fedgen {
 // file, the line, the key and the rule.
 
 struct Config {
-  Task task;
-  MlpOptions policy;                 // the network a new policy gets
-  double initial_half_width = 0.02;  // of its weights (DrawParameters), in [0, 10]
+  TrainingSettings training;         // task, network, federation, learners
+  double initial_half_width = 0.02;  // of a new network's weights (DrawParameters), in [0, 10]
+  int num_learners = 8;              // 1..1000
+  std::vector<std::string> initial_policies;  // [num_learners] files of theta_0; empty: drawn
+  int track_every = 0;             // rounds between looks at the truth (truth.csv); 0 for never
+  int track_worlds = 1000;         // worlds of each look
+  int selection_worlds = 10000;    // on which the finals race
+  Prize prize = Prize::kCost;      // for what
+  int certificate_worlds = 20000;  // on which the winner is certified
+  double confidence = 0.99;        // of the certificate
+
+  std::string resolved;  // all of the above as TOML; reading it gives the same configuration
+
+  const Task& task() const { return training.task; }
 };
 
 /// Reads a configuration from text; `name` stands for the file in messages. Each override is

@@ -19,8 +19,8 @@ std::string ErrorOf(const std::string& text, std::vector<std::string> overrides 
 TEST(Config, EmptyTextGivesTheDefaults) {
   const Result<Config> config = ParseConfig("", "c.toml");
   ASSERT_TRUE(config) << config.error().message;
-  EXPECT_EQ(config->task.lidar.beams, 20);
-  EXPECT_EQ(config->task.robot.speed, 2.5);
+  EXPECT_EQ(config->task().lidar.beams, 20);
+  EXPECT_EQ(config->task().robot.speed, 2.5);
 }
 
 TEST(Config, ReadsEveryKindOfValue) {
@@ -54,7 +54,7 @@ TEST(Config, ReadsEveryKindOfValue) {
   )",
                                             "c.toml");
   ASSERT_TRUE(config) << config.error().message;
-  const WorldDistribution& world = config->task.world;
+  const WorldDistribution& world = config->task().world;
   EXPECT_EQ(world.walls.at(0), (std::array<double, 4>{-1, 0, -1, 4.5}));
   EXPECT_EQ(world.boxes.at(0)[4], 30);
   EXPECT_EQ(world.random_discs.count, (CountInterval{3, 7}));
@@ -64,12 +64,12 @@ TEST(Config, ReadsEveryKindOfValue) {
   EXPECT_EQ(world.start.per_world, 4);
   EXPECT_EQ(world.disturbance.kind, Disturbance::Kind::kUniformNoise);
   EXPECT_EQ(world.disturbance.gain[2], 1);
-  EXPECT_EQ(config->task.robot.kind, RobotOptions::Kind::kDifferential);
-  EXPECT_EQ(config->task.lidar.to_degrees, -3);
-  EXPECT_EQ(config->task.lidar.beams, 40);
-  EXPECT_EQ(config->task.episode.clock, EpisodeOptions::Clock::kStepIndex);
-  EXPECT_EQ(config->policy.hidden, (std::vector<int>{8, 9}));
-  EXPECT_TRUE(config->policy.goal_inputs);
+  EXPECT_EQ(config->task().robot.kind, RobotOptions::Kind::kDifferential);
+  EXPECT_EQ(config->task().lidar.to_degrees, -3);
+  EXPECT_EQ(config->task().lidar.beams, 40);
+  EXPECT_EQ(config->task().episode.clock, EpisodeOptions::Clock::kStepIndex);
+  EXPECT_EQ(config->training.policy.hidden, (std::vector<int>{8, 9}));
+  EXPECT_TRUE(config->training.policy.goal_inputs);
 }
 
 TEST(Config, NamesFileLineKeyAndNearestKnownKey) {
@@ -118,10 +118,10 @@ TEST(Config, OverridesReplaceWhatTheFileSays) {
                                               "world.random_discs.count=[2, 3]"};
   const Result<Config> config = ParseConfig("[robot]\nspeed = 9\nradius = 0.5\n", "c", overrides);
   ASSERT_TRUE(config) << config.error().message;
-  EXPECT_EQ(config->task.robot.speed, 1.5);
-  EXPECT_EQ(config->task.robot.radius, 0.5);
-  EXPECT_EQ(config->task.robot.kind, RobotOptions::Kind::kDifferential);
-  EXPECT_EQ(config->task.world.random_discs.count, (CountInterval{2, 3}));
+  EXPECT_EQ(config->task().robot.speed, 1.5);
+  EXPECT_EQ(config->task().robot.radius, 0.5);
+  EXPECT_EQ(config->task().robot.kind, RobotOptions::Kind::kDifferential);
+  EXPECT_EQ(config->task().world.random_discs.count, (CountInterval{2, 3}));
 }
 
 TEST(Config, OverridesAreCheckedToo) {
@@ -142,8 +142,8 @@ TEST(Config, AnOverriddenAngleReplacesANamedFan) {
   const std::vector<std::string> overrides = {"lidar.from_degrees=-90", "lidar.to_degrees=90"};
   const Result<Config> config = ParseConfig("[lidar]\nfan = \"symmetric\"\n", "c", overrides);
   ASSERT_TRUE(config) << config.error().message;
-  EXPECT_EQ(config->task.lidar.from_degrees, -90);
-  EXPECT_EQ(config->task.lidar.to_degrees, 90);
+  EXPECT_EQ(config->task().lidar.from_degrees, -90);
+  EXPECT_EQ(config->task().lidar.to_degrees, 90);
 }
 
 TEST(Config, EveryFileInConfigsIsValid) {
@@ -162,18 +162,92 @@ TEST(Config, DefaultFileMatchesTheDefaultsItDocuments) {
   const Result<Config> file = LoadConfig(FEDGEN_SOURCE_DIR "/configs/default.toml");
   ASSERT_TRUE(file) << file.error().message;
   const Config none;
-  EXPECT_EQ(file->task.robot.speed, none.task.robot.speed);
-  EXPECT_EQ(file->task.robot.radius, none.task.robot.radius);
-  EXPECT_EQ(file->task.robot.length, none.task.robot.length);
-  EXPECT_EQ(file->task.lidar.beams, none.task.lidar.beams);
-  EXPECT_EQ(file->task.lidar.range, none.task.lidar.range);
-  EXPECT_EQ(file->task.lidar.from_degrees, none.task.lidar.from_degrees);
-  EXPECT_EQ(file->task.episode.time_step, none.task.episode.time_step);
-  EXPECT_EQ(file->task.episode.horizon, none.task.episode.horizon);
-  EXPECT_EQ(file->task.world.start.y, none.task.world.start.y);
-  EXPECT_EQ(file->task.world.disturbance.intensity, none.task.world.disturbance.intensity);
-  EXPECT_EQ(file->policy.hidden, none.policy.hidden);
-  EXPECT_EQ(file->initial_half_width, none.initial_half_width);
+  EXPECT_EQ(file->task().robot.speed, none.task().robot.speed);
+  EXPECT_EQ(file->task().robot.radius, none.task().robot.radius);
+  EXPECT_EQ(file->task().robot.length, none.task().robot.length);
+  EXPECT_EQ(file->task().lidar.beams, none.task().lidar.beams);
+  EXPECT_EQ(file->task().lidar.range, none.task().lidar.range);
+  EXPECT_EQ(file->task().lidar.from_degrees, none.task().lidar.from_degrees);
+  EXPECT_EQ(file->task().episode.time_step, none.task().episode.time_step);
+  EXPECT_EQ(file->task().episode.horizon, none.task().episode.horizon);
+  EXPECT_EQ(file->task().world.start.y, none.task().world.start.y);
+  EXPECT_EQ(file->task().world.disturbance.intensity, none.task().world.disturbance.intensity);
+  EXPECT_EQ(file->training.policy.hidden, none.training.policy.hidden);
+}
+
+TEST(Config, ReadsFederationsAndLearners) {
+  const Result<Config> config = ParseConfig(R"(
+    [federation]
+    learners = 3
+    algorithm = "fedavg"
+    gamma = 0.05
+    [learner]
+    worlds = 64
+    bias = "paper"
+    stop = "plateau"
+    [[learners]]
+    bias = 0.125
+    [[learners]]
+    worlds = 200
+    initial_half_width = 0.5
+    [learners.world.random_discs]
+    count = 7
+  )",
+                                            "c.toml");
+  ASSERT_TRUE(config) << config.error().message;
+  const TrainingSettings& training = config->training;
+  ASSERT_EQ(training.learners.size(), 3U);
+  EXPECT_EQ(training.federation.algorithm, Algorithm::kFedAvg);
+  EXPECT_EQ(training.gamma, 0.05);
+  EXPECT_EQ(training.learners[0].bias.kind, BiasOptions::Kind::kGiven);
+  EXPECT_EQ(training.learners[0].bias.given, 0.125);
+  EXPECT_EQ(training.learners[0].worlds, 64);
+  EXPECT_FALSE(training.learners[0].own_world.has_value());
+  EXPECT_EQ(training.learners[1].worlds, 200);
+  EXPECT_EQ(training.learners[1].bias.kind, BiasOptions::Kind::kPaper);
+  EXPECT_EQ(training.learners[1].initial_half_width, 0.5);
+  ASSERT_TRUE(training.learners[1].own_world.has_value());
+  EXPECT_EQ(training.learners[1].own_world->random_discs.count, (CountInterval{7, 7}));
+  EXPECT_EQ(training.learners[2].stop.rule, StopOptions::Rule::kPlateau);
+}
+
+TEST(Config, NamesWhatIsWrongInALearner) {
+  EXPECT_EQ(ErrorOf("[learner]\npairs = 1\n"), "c.toml:2: learner.pairs = 1: must be in 2..100000");
+  EXPECT_EQ(ErrorOf("[learner]\nstop = 3\n"),
+            "c.toml:2: learner.stop = 3: must be one of gradient, auto, plateau, never");
+  EXPECT_EQ(ErrorOf("[learner]\nbias = \"none\"\n"),
+            "c.toml:2: learner.bias = 'none': must be a number or worlds, paper");
+  EXPECT_EQ(ErrorOf("[federation]\nlearners = 0\n"),
+            "c.toml:2: federation.learners = 0: must be in 1..1000");
+  EXPECT_EQ(ErrorOf("[federation]\nlearners = 1\n[[learners]]\n[[learners]]\n").substr(0, 19),
+            "c.toml:3: learners ");
+  EXPECT_EQ(ErrorOf("[[learners]]\nworlds = 0\n"),
+            "c.toml:2: learners[0].worlds = 0: must be in 1..1000000");
+  EXPECT_EQ(ErrorOf("[[learners]]\nwrolds = 5\n"),
+            "c.toml:2: learners[0].wrolds: unknown key, did you mean learners[0].worlds?");
+  EXPECT_EQ(ErrorOf("", {"federation.gamma=0"}), "--set: federation.gamma = 0: must be in (0, 1)");
+}
+
+// What a run directory keeps: reading it back gives the same, whatever was in the file.
+TEST(Config, ResolvedTextReadsBackAsItself) {
+  for (const auto& entry : std::filesystem::directory_iterator(FEDGEN_SOURCE_DIR "/configs")) {
+    const Result<Config> config = LoadConfig(entry.path().string());
+    ASSERT_TRUE(config) << config.error().message;
+    const Result<Config> again = ParseConfig(config->resolved, "resolved.toml");
+    ASSERT_TRUE(again) << again.error().message;
+    EXPECT_EQ(again->resolved, config->resolved) << entry.path();
+  }
+  const Result<Config> odd = ParseConfig(
+      "[learner]\nstep = 0.1\nbias = 0.3333333333333333\n[[learners]]\nsigma = 1e-7\n[[learners]]\n"
+      "[learners.world.goal]\noffset = [8, 9]\n",
+      "c.toml");
+  ASSERT_TRUE(odd) << odd.error().message;
+  const Result<Config> again = ParseConfig(odd->resolved, "resolved.toml");
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(again->training.learners[0].bias.given, 0.3333333333333333);
+  EXPECT_EQ(again->training.learners[0].sigma, 1e-7);
+  EXPECT_EQ(again->training.learners[1].own_world->goal.offset.high, 9);
+  EXPECT_EQ(again->resolved, odd->resolved);
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ Result<Policy> FindPolicy(const std::string& name_or_path, const LidarOptions& l
 Result<void> RunEvaluate(const EvaluateCommand& command) {
   const Result<Config> config = LoadConfig(command.config, command.overrides);
   if (!config) return config.error();
-  const Task& task = config->task;
+  const Task& task = config->task();
   const Result<Kernel> kernel = KernelFromName(command.kernel);
   if (!kernel) return kernel.error();
   const Result<Policy> policy = FindPolicy(command.policy, task.lidar, task.robot);

@@ -4,10 +4,12 @@
 
 #include <CLI/CLI.hpp>
 #include <charconv>
+#include <csignal>
 #include <functional>
 #include <iostream>
 
 #include "fedgen/base/nearest_name.h"
+#include "fedgen/certify/certificate.h"
 #include "fedgen/cli/commands.h"
 #include "fedgen/cli/exit_code.h"
 #include "fedgen/cli/version.h"
@@ -80,32 +82,135 @@ int Main(int argc, char** argv) {
   const auto add_seed = [](CLI::App* verb, std::uint64_t& seed, const char* what) {
     verb->add_option("-s,--seed", seed, what)->check(CheckSeed)->type_name("S");
   };
+  const auto add_policy = [](CLI::App* verb, std::string& policy) {
+    verb->add_option("-p,--policy", policy, "straight, gap-follower, or a policy file")
+        ->required()
+        ->type_name("NAME|FILE");
+  };
+  const auto add_threads = [](CLI::App* verb, int& threads) {
+    verb->add_option(
+            "-t,--threads", threads,
+            "threads [FEDGEN_NUM_THREADS, or the cores there are]; changes no bit of the result")
+        ->check(CLI::Range(1, 1024))
+        ->type_name("T");
+  };
   const auto count = CLI::Range(std::int64_t{1}, std::int64_t{1'000'000'000'000});
 
   EvaluateCommand evaluate;
   CLI::App* verb =
       app.add_subcommand("evaluate", "Drive a policy through many worlds; report how safe it is");
   add_config(verb, evaluate.config, evaluate.overrides, true);
-  verb->add_option("-p,--policy", evaluate.policy, "straight, gap-follower, or a policy file")
-      ->required()
-      ->type_name("NAME|FILE");
+  add_policy(verb, evaluate.policy);
   verb->add_option("-n,--worlds", evaluate.worlds,
                    "how many worlds [10000, or all of --world-file]")
       ->check(count)
       ->type_name("N");
   verb->add_option("--world-file", evaluate.world_file, "drive through these instead of drawn ones")
       ->type_name("FILE");
-  verb->add_option(
-          "-t,--threads", evaluate.threads,
-          "threads [FEDGEN_NUM_THREADS, or the cores there are]; changes no bit of the result")
-      ->check(CLI::Range(1, 1024))
-      ->type_name("T");
+  add_threads(verb, evaluate.threads);
   add_seed(verb, evaluate.seed, "which worlds are drawn [1]");
   verb->add_option("--kernel", evaluate.kernel,
                    "auto, simd or scalar; changes no bit of the result")
       ->type_name("K");
   verb->add_flag("--json", evaluate.json, "one JSON object on stdout");
   verb->callback([&] { run = [&] { return RunEvaluate(evaluate); }; });
+
+  TrainCommand train;
+  verb = app.add_subcommand("train", "Learn a policy together; race, certify and draw the result");
+  add_config(verb, train.config, train.overrides, false);
+  verb->add_option("--learners", train.learners, "how many learners [as configured]")
+      ->check(CLI::Range(1, 1000))
+      ->type_name("N");
+  verb->add_option("--algorithm", train.algorithm,
+                   "fedgen, local, fedavg or centralized [as configured]")
+      ->check(CLI::IsMember({"fedgen", "local", "fedavg", "centralized"}))
+      ->type_name("A");
+  verb->add_option("-o,--out", train.out, "directory to make [runs/<config>-<algorithm>-seed<S>]")
+      ->type_name("DIR");
+  verb->add_option("--resume", train.resume, "go on with this run, as it was started")
+      ->type_name("DIR");
+  verb->add_option("-s,--seed", train.seed, "names everything that is drawn [1]")
+      ->check(CheckSeed)
+      ->type_name("S");
+  add_threads(verb, train.threads);
+  verb->add_flag("--no-figures", train.no_figures, "draw nothing at the end");
+  verb->callback([&] { run = [&] { return RunTrain(train); }; });
+
+  EstimateCommand estimate;
+  verb = app.add_subcommand("estimate", "Measure what the theorems ask for: noise, smoothness");
+  add_config(verb, estimate.config, estimate.overrides, true);
+  verb->add_option("-p,--policy", estimate.policy, "where to measure [the initial policy]")
+      ->type_name("FILE");
+  verb->add_option("--repeats", estimate.repeats, "measurements [40]")
+      ->check(CLI::Range(2, 100000))
+      ->type_name("R");
+  add_seed(verb, estimate.seed, "names everything that is drawn [1]");
+  add_threads(verb, estimate.threads);
+  verb->callback([&] { run = [&] { return RunEstimate(estimate); }; });
+
+  PlotCommand plot;
+  verb = app.add_subcommand("plot", "Draw the figures of a run again");
+  verb->add_option("directory", plot.directory, "a run's directory")->required()->type_name("DIR");
+  verb->add_option("--learner", plot.learner, "whose bounds and ways are drawn [1]")
+      ->type_name("I");
+  verb->callback([&] { run = [&] { return RunPlot(plot); }; });
+
+  ReproduceCommand reproduce;
+  verb = app.add_subcommand("reproduce", "Run the paper's experiments; its numbers and ours");
+  verb->add_option("what", reproduce.what, "table1, table2, figures, tradeoffs, comparison or all")
+      ->required()
+      ->type_name("WHAT");
+  add_config(verb, reproduce.config, reproduce.overrides, false);
+  verb->add_option("-o,--out", reproduce.out,
+                   "directory for results; going on where it was if there are some "
+                   "[out/reproduce]")
+      ->type_name("DIR");
+  verb->add_option("--seeds", reproduce.seeds, "how many seeds [5; 3 for tradeoffs]")
+      ->check(CLI::Range(1, 1000))
+      ->type_name("N");
+  verb->add_flag("--quick", reproduce.quick, "few rounds and worlds: only whether it works");
+  add_seed(verb, reproduce.seed, "the first seed [1]");
+  add_threads(verb, reproduce.threads);
+  verb->callback([&] { run = [&] { return RunReproduce(reproduce); }; });
+
+  CertifyCommand certify;
+  verb = app.add_subcommand("certify",
+                            "Drive a policy through unseen worlds; write down what that promises");
+  add_config(verb, certify.config, certify.overrides, true);
+  add_policy(verb, certify.policy);
+  verb->add_option("-n,--worlds", certify.worlds, "how many worlds [100000]")
+      ->check(CLI::Range(std::int64_t{1}, kMaxCertificateWorlds))
+      ->type_name("N");
+  verb->add_option("--confidence", certify.confidence,
+                   "that both statements hold, between 0 and 1 [0.99]")
+      ->type_name("G");
+  verb->add_option("-o,--output", certify.output, "certificate to write")
+      ->required()
+      ->type_name("FILE");
+  verb->add_flag("--force", certify.force, "replace an existing file");
+  add_threads(verb, certify.threads);
+  verb->callback([&] { run = [&] { return RunCertify(certify); }; });
+
+  VerifyCommand verify;
+  verb = app.add_subcommand("verify", "Recompute a certificate; refuse it if a number differs");
+  verb->add_option("file", verify.certificate, "certificate")->required()->type_name("FILE");
+  add_config(verb, verify.config, verify.overrides, true);
+  add_policy(verb, verify.policy);
+  add_threads(verb, verify.threads);
+  verb->callback([&] { run = [&] { return RunVerify(verify); }; });
+
+  PlanCommand plan;
+  verb = app.add_subcommand("plan", "Say how many worlds it takes to certify a rate");
+  verb->add_option("--safe", plan.safe, "rate of safe arrival to certify, between 0 and 1 [0.99]")
+      ->type_name("S");
+  verb->add_option("--confidence", plan.confidence, "between 0 and 1 [0.99]")->type_name("G");
+  CLI::Option* assume =
+      verb->add_option("--assume", plan.assume, "the true rate, above --safe")->type_name("P");
+  verb->add_option("--power", plan.power, "wanted probability of success [0.9]")
+      ->needs(assume)
+      ->type_name("W");
+  verb->add_flag("--json", plan.json, "one JSON object on stdout");
+  verb->callback([&] { run = [&] { return RunPlan(plan); }; });
 
   CLI::App* worlds = app.add_subcommand("worlds", "Draw, describe and picture worlds");
   worlds->require_subcommand(1);
@@ -190,6 +295,8 @@ int Main(int argc, char** argv) {
 }  // namespace fedgen
 
 int main(int argc, char** argv) {
+  // A file that may not grow is an error to be told, not a signal to die of.
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
     return fedgen::Main(argc, argv);
   } catch (const std::exception& error) {

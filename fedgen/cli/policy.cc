@@ -38,8 +38,9 @@ Result<void> RunPolicyNew(const PolicyNewCommand& command) {
   if (Result<void> ending = CheckEnding(command.output); !ending) return ending;
   const Result<Config> config = LoadConfig(command.config, command.overrides);
   if (!config) return config.error();
-  const Task& task = config->task;
-  Mlp mlp = MakeMlp(config->policy, task.lidar.beams, task.lidar.range, ControlLimit(task.robot));
+  const Task& task = config->task();
+  Mlp mlp = MakeMlp(config->training.policy, task.lidar.beams, task.lidar.range,
+                    ControlLimit(task.robot));
   DrawParameters(Key(command.seed).Fork(Stream::kInitialPolicy), config->initial_half_width, mlp);
   if (Result<void> saved = SavePolicy(mlp, command.output, WhatIfExists(command.force)); !saved) {
     return saved;

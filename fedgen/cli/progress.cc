@@ -11,13 +11,6 @@
 namespace fedgen {
 namespace {
 
-std::string Duration(double seconds) {
-  const auto whole = static_cast<std::int64_t>(std::ceil(std::min(seconds, 1e9)));
-  if (whole < 60) return fmt::format("{} s", whole);
-  if (whole < 3600) return fmt::format("{} min {:02} s", whole / 60, whole % 60);
-  return fmt::format("{} h {:02} min", whole / 3600, whole / 60 % 60);
-}
-
 std::string Rate(double per_second) {
   if (per_second >= 1e6) return fmt::format("{:.1f} M ", per_second / 1e6);
   if (per_second >= 1e3) return fmt::format("{:.1f} k ", per_second / 1e3);
@@ -26,6 +19,13 @@ std::string Rate(double per_second) {
 
 }  // namespace
 
+std::string DurationText(double seconds) {
+  const auto whole = static_cast<std::int64_t>(std::ceil(std::min(seconds, 1e9)));
+  if (whole < 60) return fmt::format("{} s", whole);
+  if (whole < 3600) return fmt::format("{} min {:02} s", whole / 60, whole % 60);
+  return fmt::format("{} h {:02} min", whole / 3600, whole / 60 % 60);
+}
+
 std::string ProgressLine(const std::string& what, const std::string& unit, std::int64_t done,
                          std::int64_t total, double seconds) {
   constexpr int kWidth = 30;
@@ -33,7 +33,7 @@ std::string ProgressLine(const std::string& what, const std::string& unit, std::
   const int filled = static_cast<int>(share * kWidth);
   const double rate = seconds > 0 ? static_cast<double>(done) / seconds : 0;
   const std::string left =
-      rate > 0 ? Duration(static_cast<double>(total - done) / rate) + " left" : "";
+      rate > 0 ? DurationText(static_cast<double>(total - done) / rate) + " left" : "";
   return fmt::format("{} [{:#>{}}{:.>{}}] {:3.0f} %  {}{}/s  {}", what, "", filled, "",
                      kWidth - filled, 100 * share, Rate(rate), unit, left);
 }

@@ -28,6 +28,9 @@ class Progress {
   std::chrono::steady_clock::time_point begin_, last_;
 };
 
+/// "48 s", "3 min 05 s", "2 h 10 min".
+std::string DurationText(double seconds);
+
 /// The bar as text: "evaluate [######......]  52 %  312,000 episodes/s  12 s left".
 std::string ProgressLine(const std::string& what, const std::string& unit, std::int64_t done,
                          std::int64_t total, double seconds);

@@ -46,9 +46,9 @@ Result<void> RunWorldsGenerate(const WorldsGenerateCommand& command) {
       AtomicFile::Create(command.output, command.force ? IfExists::kReplace : IfExists::kRefuse);
   if (!file) return file.error();
   const WorldSource source =
-      DrawnWorlds(config->task, Key(command.seed).Fork(Stream::kEvaluation), BestKernel());
+      DrawnWorlds(config->task(), Key(command.seed).Fork(Stream::kEvaluation), BestKernel());
   Progress progress("generate", "worlds", command.worlds);
-  const double radius = config->task.robot.radius;
+  const double radius = config->task().robot.radius;
   World world;
   std::string block = WorldFileHeader() + "\n";
   std::size_t written_bytes = 0;
@@ -89,7 +89,7 @@ Result<void> RunWorldsShow(const WorldsShowCommand& command) {
   if (!command.config.empty()) {
     const Result<Config> config = LoadConfig(command.config, command.overrides);
     if (!config) return config.error();
-    task = config->task;
+    task = config->task();
   }
   const double robot_radius = command.config.empty() ? 0.0 : task.robot.radius;
   const Result<std::vector<World>> loaded = LoadWorlds(command.world_file, robot_radius);

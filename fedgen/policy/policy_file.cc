@@ -7,7 +7,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "fedgen/world/json-inl.h"
+#include "fedgen/base/json-inl.h"
 
 namespace fedgen {
 namespace {

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "fedgen/base/check.h"
+#include "fedgen/report/number_text.h"
 
 namespace fedgen {
 namespace {
@@ -26,19 +27,6 @@ void CheckCounts(const Evaluation& evaluation) {
 }
 
 std::string HashText(const Tally& tally) { return fmt::format("{:016x}", tally.outcome_hash); }
-
-// 1234567 as "1,234,567".
-std::string Grouped(std::int64_t number) {
-  std::string digits = fmt::format("{}", number);
-  const std::size_t first = number < 0 ? 1 : 0;
-  for (std::size_t end = digits.size(); end > first + 3; end -= 3) digits.insert(end - 3, 1, ',');
-  return digits;
-}
-
-// "1 world", "10,000 worlds".
-std::string Count(std::int64_t number, std::string_view one) {
-  return fmt::format("{} {}{}", Grouped(number), one, number == 1 ? "" : "s");
-}
 
 std::string Row(std::string_view name, std::string_view value, std::string_view note) {
   return fmt::format("{:<14}{}  {}\n", name, value, note);
@@ -115,7 +103,7 @@ std::string EvaluationTable(const Evaluation& evaluation) {
   CheckCounts(evaluation);
   const Tally& tally = evaluation.tally;
   const bool one_start = evaluation.starts_per_world == 1;
-  const std::string worlds = Count(evaluation.worlds(), "world");
+  const std::string worlds = Counted(evaluation.worlds(), "world");
   const std::string samples =
       one_start ? worlds : fmt::format("{} of {} starts", worlds, evaluation.starts_per_world);
 
@@ -142,11 +130,11 @@ std::string EvaluationTable(const Evaluation& evaluation) {
               "Hoeffding", samples);
   table +=
       Row("goal distance", fmt::format("{:.3f} m", PerEpisode(evaluation, tally.goal_distance_sum)),
-          fmt::format("(mean at the end of {})", Count(tally.episodes, "episode")));
+          fmt::format("(mean at the end of {})", Counted(tally.episodes, "episode")));
   table += tally.reached > 0 ? Row("arrival time",
                                    fmt::format("{:.3f} s", tally.arrival_time_sum /
                                                                static_cast<double>(tally.reached)),
-                                   fmt::format("(mean over {})", Count(tally.reached, "arrival")))
+                                   fmt::format("(mean over {})", Counted(tally.reached, "arrival")))
                              : Row("arrival time", "none", "(nothing arrived)");
 
   std::string speed;
@@ -155,7 +143,7 @@ std::string EvaluationTable(const Evaluation& evaluation) {
                         static_cast<double>(tally.steps) / evaluation.seconds / 1e6);
     std::string how = evaluation.kernel.empty() ? "" : evaluation.kernel + " kernel";
     if (evaluation.threads) {
-      how += (how.empty() ? "" : ", ") + Count(*evaluation.threads, "thread");
+      how += (how.empty() ? "" : ", ") + Counted(*evaluation.threads, "thread");
     }
     if (!how.empty()) speed += fmt::format(" ({})", how);
   }

@@ -36,7 +36,8 @@ void Tally::Add(const EpisodeOptions& options, std::int64_t index, const Episode
 
 Tally Evaluate(const Task& task, const Policy& policy, const WorldSource& worlds,
                const EvaluateOptions& options,
-               const std::function<void(std::int64_t done)>& on_progress) {
+               const std::function<void(std::int64_t done)>& on_progress,
+               const std::function<void(std::int64_t index, const Episode& episode)>& on_episode) {
   const std::int64_t num_episodes = options.num_worlds * options.starts_per_world;
   const std::int64_t num_chunks = (num_episodes + options.chunk - 1) / options.chunk;
   const int window = 2 * options.num_threads;
@@ -59,7 +60,9 @@ Tally Evaluate(const Task& task, const Policy& policy, const WorldSource& worlds
       [&](std::int64_t chunk) {
         std::int64_t index = chunk * options.chunk;
         for (const Episode& episode : results[static_cast<std::size_t>(chunk % window)]) {
-          tally.Add(task.episode, index++, episode);
+          tally.Add(task.episode, index, episode);
+          if (on_episode) on_episode(index, episode);
+          ++index;
         }
         if (on_progress) on_progress(tally.episodes);
       });

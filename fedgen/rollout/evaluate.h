@@ -35,9 +35,11 @@ struct EvaluateOptions {
 };
 
 /// Runs every start of every world. on_progress (may be empty) is called with the number of
-/// episodes done, from one thread at a time. Sums are taken in order of the episode's index.
-Tally Evaluate(const Task& task, const Policy& policy, const WorldSource& worlds,
-               const EvaluateOptions& options,
-               const std::function<void(std::int64_t done)>& on_progress = {});
+/// episodes done, from one thread at a time. Sums are taken in order of the episode's index, and
+/// on_episode (may be empty) is called in that order too, for who needs more than the sums.
+Tally Evaluate(
+    const Task& task, const Policy& policy, const WorldSource& worlds,
+    const EvaluateOptions& options, const std::function<void(std::int64_t done)>& on_progress = {},
+    const std::function<void(std::int64_t index, const Episode& episode)>& on_episode = {});
 
 }  // namespace fedgen

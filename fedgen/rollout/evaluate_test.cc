@@ -125,6 +125,29 @@ TEST(Evaluate, ReportsItsProgressInOrder) {
   EXPECT_EQ(done, (std::vector<std::int64_t>{30, 60, 90, 100}));
 }
 
+TEST(Evaluate, TellsEveryEpisodeInOrder) {
+  const Task task = TextTask();
+  const WorldSource source = DrawnWorlds(task, Key(1), BestKernel());
+  std::vector<Episode> expected(300);
+  Rollout(task, kStraight, BestKernel()).Run(source, 1, 0, expected);
+  EvaluateOptions options;
+  options.num_worlds = 300;
+  options.num_threads = 3;
+  options.kernel = BestKernel();
+  options.chunk = 7;
+  std::vector<Episode> told;
+  Evaluate(task, kStraight, source, options, {}, [&](std::int64_t index, const Episode& episode) {
+    EXPECT_EQ(index, static_cast<std::int64_t>(told.size()));
+    told.push_back(episode);
+  });
+  ASSERT_EQ(told.size(), expected.size());
+  for (std::size_t e = 0; e < told.size(); ++e) {
+    EXPECT_EQ(told[e].outcome, expected[e].outcome);
+    EXPECT_EQ(told[e].steps, expected[e].steps);
+    EXPECT_EQ(told[e].goal_distance, expected[e].goal_distance);
+  }
+}
+
 // A disc of radius r blocks the line x = 0 over a width of 2 R with R = r + 0.27; seen every 0.125
 // m, of 2 (R - 0.0625^2 / (6 R)) on average. Discs are independent, so n of them leave the way free
 // with (1 - E width / 10)^n.

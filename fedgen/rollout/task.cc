@@ -1,7 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fedgen/rollout/task.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <type_traits>
+
 namespace fedgen {
+namespace {
+
+// Collects `name=value` lines. Doubles are written in the shortest form that reads back the same.
+class Lines {
+ public:
+  explicit Lines(std::string& text) : text_(text) {}
+
+  void Put(std::string_view name, double value) { Write(name, fmt::format("{}", value)); }
+  void Put(std::string_view name, int value) { Write(name, fmt::format("{}", value)); }
+  void Put(std::string_view name, const Interval& value) {
+    Write(name, fmt::format("{},{}", value.low, value.high));
+  }
+  void Put(std::string_view name, const CountInterval& value) {
+    Write(name, fmt::format("{},{}", value.low, value.high));
+  }
+  template <std::size_t kSize>
+  void Put(std::string_view name, const std::array<double, kSize>& values) {
+    Write(name, fmt::format("{}", fmt::join(values, ",")));
+  }
+  template <std::size_t kSize>
+  void Put(std::string_view name, const std::vector<std::array<double, kSize>>& rows) {
+    Put(fmt::format("{}.size", name), static_cast<int>(rows.size()));
+    for (std::size_t row = 0; row < rows.size(); ++row) {
+      Put(fmt::format("{}[{}]", name, row), rows[row]);
+    }
+  }
+  template <typename Enum>
+    requires std::is_enum_v<Enum>
+  void Put(std::string_view name, Enum value) {
+    Put(name, static_cast<int>(value));
+  }
+
+ private:
+  void Write(std::string_view name, const std::string& value) {
+    text_ += fmt::format("{}={}\n", name, value);
+  }
+  std::string& text_;
+};
+
+}  // namespace
 
 std::optional<FieldError> Validate(const EpisodeOptions& o) {
   if (!(o.time_step > 0 && o.time_step <= 10)) {
@@ -14,6 +59,87 @@ std::optional<FieldError> Validate(const EpisodeOptions& o) {
     return FieldError{"cost_rate", fmt::format("{}: must be in (0, 100]", o.cost_rate)};
   }
   return std::nullopt;
+}
+
+// Each struct is taken apart by a structured binding, which stops compiling when a field is added:
+// nothing can be forgotten here.
+std::string CanonicalTask(const Task& task) {
+  std::string text = "fedgen-task 1\n";
+  Lines lines(text);
+  const auto& [world, robot, lidar, episode] = task;
+  const auto& [walls, boxes, discs, random_discs, random_boxes, goal, start, disturbance] = world;
+  lines.Put("world.walls", walls);
+  lines.Put("world.boxes", boxes);
+  lines.Put("world.discs", discs);
+  {
+    const auto& [count, x, y, radius] = random_discs;
+    lines.Put("world.random_discs.count", count);
+    lines.Put("world.random_discs.x", x);
+    lines.Put("world.random_discs.y", y);
+    lines.Put("world.random_discs.radius", radius);
+  }
+  {
+    const auto& [count, x, y, half_x, half_y, heading_degrees] = random_boxes;
+    lines.Put("world.random_boxes.count", count);
+    lines.Put("world.random_boxes.x", x);
+    lines.Put("world.random_boxes.y", y);
+    lines.Put("world.random_boxes.half_x", half_x);
+    lines.Put("world.random_boxes.half_y", half_y);
+    lines.Put("world.random_boxes.heading_degrees", heading_degrees);
+  }
+  {
+    const auto& [kind, normal, offset, x, y, radius, depth] = goal;
+    lines.Put("world.goal.kind", kind);
+    lines.Put("world.goal.normal", normal);
+    lines.Put("world.goal.offset", offset);
+    lines.Put("world.goal.x", x);
+    lines.Put("world.goal.y", y);
+    lines.Put("world.goal.radius", radius);
+    lines.Put("world.goal.depth", depth);
+  }
+  {
+    const auto& [x, y, heading_degrees, per_world, clearance] = start;
+    lines.Put("world.start.x", x);
+    lines.Put("world.start.y", y);
+    lines.Put("world.start.heading_degrees", heading_degrees);
+    lines.Put("world.start.per_world", per_world);
+    lines.Put("world.start.clearance", clearance);
+  }
+  {
+    const auto& [kind, gain, intensity, length_scale, shortest_wavelength, modes, half_width] =
+        disturbance;
+    lines.Put("world.disturbance.kind", kind);
+    lines.Put("world.disturbance.gain", gain);
+    lines.Put("world.disturbance.intensity", intensity);
+    lines.Put("world.disturbance.length_scale", length_scale);
+    lines.Put("world.disturbance.shortest_wavelength", shortest_wavelength);
+    lines.Put("world.disturbance.modes", modes);
+    lines.Put("world.disturbance.half_width", half_width);
+  }
+  {
+    const auto& [kind, speed, radius, length, steering_limit_degrees, turn_rate_limit] = robot;
+    lines.Put("robot.kind", kind);
+    lines.Put("robot.speed", speed);
+    lines.Put("robot.radius", radius);
+    lines.Put("robot.length", length);
+    lines.Put("robot.steering_limit_degrees", steering_limit_degrees);
+    lines.Put("robot.turn_rate_limit", turn_rate_limit);
+  }
+  {
+    const auto& [beams, range, from_degrees, to_degrees] = lidar;
+    lines.Put("lidar.beams", beams);
+    lines.Put("lidar.range", range);
+    lines.Put("lidar.from_degrees", from_degrees);
+    lines.Put("lidar.to_degrees", to_degrees);
+  }
+  {
+    const auto& [time_step, horizon, cost_rate, clock] = episode;
+    lines.Put("episode.time_step", time_step);
+    lines.Put("episode.horizon", horizon);
+    lines.Put("episode.cost_rate", cost_rate);
+    lines.Put("episode.clock", clock);
+  }
+  return text;
 }
 
 }  // namespace fedgen

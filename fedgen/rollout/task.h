@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+
 #include "fedgen/sim/lidar.h"
 #include "fedgen/sim/robot.h"
 #include "fedgen/world/distribution.h"
@@ -28,5 +30,11 @@ struct Task {
   LidarOptions lidar;
   EpisodeOptions episode;
 };
+
+/// Every number of a task as text, one `name=value` a line, with enough digits to tell any two
+/// numbers apart: tasks with the same text are the same task, bit for bit. What a certificate
+/// speaks about is the hash of it. (A number that this kind of goal or robot does not read counts
+/// too.)
+std::string CanonicalTask(const Task& task);
 
 }  // namespace fedgen

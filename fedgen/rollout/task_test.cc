@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <functional>
+#include <set>
 #include <vector>
 
 namespace fedgen {
@@ -42,6 +43,104 @@ TEST(Validate, NamesWhatIsWrongWithAnEpisode) {
     EXPECT_EQ(error->field, c.field);
     EXPECT_EQ(error->problem, c.problem);
   }
+}
+
+// One change per number: each makes another text, and no two the same.
+TEST(CanonicalTask, TellsApartTasksThatDifferInAnyNumber) {
+  Task original;
+  original.world.walls = {{0, 1, 2, 3}};
+  original.world.boxes = {{0, 1, 2, 3, 4}};
+  original.world.discs = {{0, 1, 2}};
+  std::vector<std::function<void(Task&)>> changes;
+  const auto number = [&changes](auto pick) {
+    changes.push_back([pick](Task& t) { pick(t) = std::nextafter(pick(t), 1e9); });
+  };
+  const auto integer = [&changes](auto pick) { changes.push_back([pick](Task& t) { ++pick(t); }); };
+  const auto both = [&](auto pick) {
+    number([pick](Task& t) -> double& { return pick(t).low; });
+    number([pick](Task& t) -> double& { return pick(t).high; });
+  };
+  const auto both_counts = [&](auto pick) {
+    integer([pick](Task& t) -> int& { return pick(t).low; });
+    integer([pick](Task& t) -> int& { return pick(t).high; });
+  };
+  for (std::size_t at = 0; at < 4; ++at) {
+    number([at](Task& t) -> double& { return t.world.walls[0][at]; });
+  }
+  for (std::size_t at = 0; at < 5; ++at) {
+    number([at](Task& t) -> double& { return t.world.boxes[0][at]; });
+  }
+  for (std::size_t at = 0; at < 3; ++at) {
+    number([at](Task& t) -> double& { return t.world.discs[0][at]; });
+    number([at](Task& t) -> double& { return t.world.disturbance.gain[at]; });
+  }
+  changes.emplace_back([](Task& t) { t.world.walls.push_back({0, 0, 0, 0}); });
+  changes.emplace_back([](Task& t) { t.world.boxes.push_back({0, 0, 0, 0, 0}); });
+  changes.emplace_back([](Task& t) { t.world.discs.push_back({0, 0, 0}); });
+  both_counts([](Task& t) -> CountInterval& { return t.world.random_discs.count; });
+  both([](Task& t) -> Interval& { return t.world.random_discs.x; });
+  both([](Task& t) -> Interval& { return t.world.random_discs.y; });
+  both([](Task& t) -> Interval& { return t.world.random_discs.radius; });
+  both_counts([](Task& t) -> CountInterval& { return t.world.random_boxes.count; });
+  both([](Task& t) -> Interval& { return t.world.random_boxes.x; });
+  both([](Task& t) -> Interval& { return t.world.random_boxes.y; });
+  both([](Task& t) -> Interval& { return t.world.random_boxes.half_x; });
+  both([](Task& t) -> Interval& { return t.world.random_boxes.half_y; });
+  both([](Task& t) -> Interval& { return t.world.random_boxes.heading_degrees; });
+  changes.emplace_back([](Task& t) { t.world.goal.kind = Goal::Kind::kDisc; });
+  number([](Task& t) -> double& { return t.world.goal.normal[0]; });
+  number([](Task& t) -> double& { return t.world.goal.normal[1]; });
+  both([](Task& t) -> Interval& { return t.world.goal.offset; });
+  both([](Task& t) -> Interval& { return t.world.goal.x; });
+  both([](Task& t) -> Interval& { return t.world.goal.y; });
+  both([](Task& t) -> Interval& { return t.world.goal.radius; });
+  number([](Task& t) -> double& { return t.world.goal.depth; });
+  both([](Task& t) -> Interval& { return t.world.start.x; });
+  both([](Task& t) -> Interval& { return t.world.start.y; });
+  both([](Task& t) -> Interval& { return t.world.start.heading_degrees; });
+  integer([](Task& t) -> int& { return t.world.start.per_world; });
+  number([](Task& t) -> double& { return t.world.start.clearance; });
+  changes.emplace_back(
+      [](Task& t) { t.world.disturbance.kind = Disturbance::Kind::kUniformNoise; });
+  changes.emplace_back([](Task& t) { t.world.disturbance.kind = Disturbance::Kind::kVonKarman; });
+  number([](Task& t) -> double& { return t.world.disturbance.intensity; });
+  number([](Task& t) -> double& { return t.world.disturbance.length_scale; });
+  number([](Task& t) -> double& { return t.world.disturbance.shortest_wavelength; });
+  integer([](Task& t) -> int& { return t.world.disturbance.modes; });
+  number([](Task& t) -> double& { return t.world.disturbance.half_width; });
+  changes.emplace_back([](Task& t) { t.robot.kind = RobotOptions::Kind::kDifferential; });
+  number([](Task& t) -> double& { return t.robot.speed; });
+  number([](Task& t) -> double& { return t.robot.radius; });
+  number([](Task& t) -> double& { return t.robot.length; });
+  number([](Task& t) -> double& { return t.robot.steering_limit_degrees; });
+  number([](Task& t) -> double& { return t.robot.turn_rate_limit; });
+  integer([](Task& t) -> int& { return t.lidar.beams; });
+  number([](Task& t) -> double& { return t.lidar.range; });
+  number([](Task& t) -> double& { return t.lidar.from_degrees; });
+  number([](Task& t) -> double& { return t.lidar.to_degrees; });
+  number([](Task& t) -> double& { return t.episode.time_step; });
+  integer([](Task& t) -> int& { return t.episode.horizon; });
+  number([](Task& t) -> double& { return t.episode.cost_rate; });
+  changes.emplace_back([](Task& t) { t.episode.clock = EpisodeOptions::Clock::kStepIndex; });
+
+  std::set<std::string> texts = {CanonicalTask(original)};
+  for (std::size_t index = 0; index < changes.size(); ++index) {
+    Task changed = original;
+    changes[index](changed);
+    EXPECT_TRUE(texts.insert(CanonicalTask(changed)).second) << "change " << index;
+  }
+}
+
+// The text is part of what certificates mean: it changes only together with its first line.
+TEST(CanonicalTask, SpellsNumbersAsBriefAsTheyReadBack) {
+  Task task;
+  task.world.walls = {{-4.9, 0, 1e-3, 10}};
+  const std::string text = CanonicalTask(task);
+  EXPECT_EQ(text.substr(0, text.find("world.boxes")),
+            "fedgen-task 1\nworld.walls.size=1\nworld.walls[0]=-4.9,0,0.001,10\n");
+  EXPECT_NE(text.find("\nrobot.radius=0.27\n"), std::string::npos);
+  EXPECT_NE(text.find("\nworld.random_discs.radius=0.1,0.25\n"), std::string::npos);
+  EXPECT_TRUE(text.ends_with("episode.cost_rate=0.1\nepisode.clock=0\n"));
 }
 
 }  // namespace

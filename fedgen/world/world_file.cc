@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "fedgen/base/file.h"
+#include "fedgen/base/json-inl.h"
 #include "fedgen/base/kernel.h"
 #include "fedgen/world/distribution.h"
-#include "fedgen/world/json-inl.h"
 
 namespace fedgen {
 namespace {

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fedgen/cli/campaign.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <optional>
+#include <set>
+
+#include "fedgen/base/file.h"
+#include "fedgen/base/hash.h"
+#include "fedgen/cli/print.h"
+#include "fedgen/cli/progress.h"
+#include "fedgen/cli/version.h"
+#include "fedgen/learn/race.h"
+#include "fedgen/report/number_text.h"
+
+namespace fedgen {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kMarker = "{\"format\":\"fedgen-reproduce\",\"version\":1}\n";
+constexpr std::size_t kMaxOutcomeBytes = std::size_t{1} << 24;
+
+double SecondsSince(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+Result<void> MakeDirectory(const std::string& directory) {
+  std::error_code error;
+  fs::create_directories(directory, error);
+  if (error) {
+    return Error{ErrorCode::kIo,
+                 fmt::format("{}: cannot make directory: {}", directory, error.message())};
+  }
+  return {};
+}
+
+// Episodes that a round trains on if nobody has stopped, about: what the time left is reckoned by.
+std::int64_t EpisodesPerRound(const TrainingSettings& settings) {
+  std::int64_t sum = 0;
+  for (const LearnerSettings& learner : settings.learners) {
+    const std::int64_t members = 2 * std::int64_t{learner.estimator.pairs} + 1;
+    sum += learner.worlds * members * TaskOf(settings, learner).world.start.per_world;
+  }
+  return sum;
+}
+
+std::int64_t EpisodesOf(const Part& part) {
+  return EpisodesPerRound(part.config.training) * part.config.training.federation.rounds;
+}
+
+}  // namespace
+
+Result<Campaign> Campaign::Open(const std::string& directory, int num_threads) {
+  const std::string marker = directory + "/reproduce.json";
+  std::error_code error;
+  if (fs::exists(directory, error) && !fs::is_empty(directory, error)) {
+    const Result<std::string> text = ReadFile(marker, kMarker.size());
+    if (!text || *text != kMarker) {
+      return Error{ErrorCode::kExists,
+                   fmt::format("{}: is not empty and was not made by fedgen reproduce", directory)};
+    }
+  }
+  if (auto made = MakeDirectory(directory + "/cache"); !made) return made.error();
+  if (!fs::exists(marker, error)) {
+    auto written = WriteFileAtomically(marker, kMarker, IfExists::kReplace);
+    if (!written) return written.error();
+  }
+  return Campaign(directory, num_threads);
+}
+
+Result<std::string> Campaign::Directory(const std::string& experiment) const {
+  std::string directory = directory_ + "/" + experiment;
+  if (auto made = MakeDirectory(directory); !made) return made.error();
+  return directory;
+}
+
+Result<void> Campaign::Write(const std::string& experiment, const std::string& name,
+                             const std::string& text) const {
+  const Result<std::string> directory = Directory(experiment);
+  if (!directory) return directory.error();
+  return WriteFileAtomically(*directory + "/" + name, text, IfExists::kReplace);
+}
+
+std::string Campaign::CacheFile(const Part& part) const {
+  const std::string question =
+      fmt::format("{}\nseed {}, worlds {}, stages {}, race {}\n{}", kVersion, part.seed,
+                  part.worlds, part.stages, part.race, part.config.resolved);
+  return fmt::format("{}/cache/{}.txt", directory_, Sha256Hex(question).substr(0, 32));
+}
+
+Result<RunOutcome> Campaign::RunPart(const Part& part,
+                                     const std::function<void(int round)>& on_round) const {
+  const TrainingSettings& settings = part.config.training;
+  const Mlp shape = ShapeOf(settings);
+  RunOutcome outcome;
+  outcome.starts_per_world = settings.task.world.start.per_world;
+  EvaluateOptions options;
+  options.num_worlds = part.worlds;
+  options.starts_per_world = outcome.starts_per_world;
+  options.num_threads = num_threads_;
+  options.kernel = kernel_;
+  const WorldSource unseen =
+      DrawnWorlds(settings.task, Key(part.seed).Fork(Stream::kEvaluation), kernel_);
+  const auto measure = [&](const std::vector<float>& theta) {
+    const Policy policy = MlpOf(shape, theta);
+    return Evaluate(settings.task, policy, unseen, options);
+  };
+
+  Federation federation = MakeFederation(settings, Key(part.seed), kernel_, num_threads_);
+  for (const auto& learner : federation.learners()) {
+    LearnerOutcome& of_learner = outcome.learners.emplace_back();
+    of_learner.bias = learner->options().bias;
+    if (part.stages) of_learner.initial = measure(learner->state().search.mu);
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  while (federation.FindEnding() == Ending::kNotYet) {
+    const Result<RoundReport> report = federation.Round();
+    if (!report) return report.error();
+    on_round(report->round);
+  }
+  outcome.seconds = SecondsSince(begin);
+  outcome.rounds = federation.round();
+  outcome.episodes = federation.episodes();
+
+  for (std::size_t i = 0; i < outcome.learners.size(); ++i) {
+    const LearnerState& state = federation.learners()[i]->state();
+    LearnerOutcome& of_learner = outcome.learners[i];
+    of_learner.first_stop = state.first_stop;
+    of_learner.adoptions = state.adoptions;
+    of_learner.final = measure(state.search.mu);
+    if (!part.stages) continue;
+    of_learner.local = state.first_stop > 0 ? measure(state.first_stopped) : of_learner.final;
+  }
+  if (part.race) {
+    std::vector<Racer> racers = Racers(federation, shape);
+    EvaluateOptions race = options;
+    race.num_worlds = part.config.selection_worlds;
+    const std::size_t winner = Race(
+        settings.task, DrawnWorlds(settings.task, Key(part.seed).Fork(Stream::kSelection), kernel_),
+        race, part.config.prize, racers, {});
+    outcome.winner = measure(ThetaOf(racers[winner].policy));
+  }
+  return outcome;
+}
+
+std::optional<RunOutcome> Campaign::FindOutcome(const Part& part) const {
+  const Result<std::string> text = ReadFile(CacheFile(part), kMaxOutcomeBytes);
+  return text ? RunOutcomeFromText(*text) : std::nullopt;
+}
+
+Result<std::vector<RunOutcome>> Campaign::Run(const std::string& what,
+                                              const std::vector<Part>& parts) const {
+  std::int64_t total = 0;
+  std::set<std::string> missing;  // parts may ask the same question
+  std::size_t num_known = 0;
+  for (const Part& part : parts) {
+    for (const std::string& path : part.config.initial_policies) {
+      if (path.empty()) continue;
+      return Error{
+          ErrorCode::kConfig,
+          fmt::format("learners.initial_policy = {}: reproduce draws its initial policies", path)};
+    }
+    if (FindOutcome(part)) {
+      ++num_known;
+    } else if (missing.insert(CacheFile(part)).second) {
+      total += EpisodesOf(part);
+    }
+  }
+  PrintError("{}: {} of {} runs were done before\n", what, num_known, parts.size());
+
+  Progress progress(what, "episodes", total);
+  std::int64_t done = 0;
+  std::size_t num_done = 0;
+  std::vector<RunOutcome> results;
+  for (const Part& part : parts) {
+    // Also finds what an earlier part of these has just answered.
+    if (std::optional<RunOutcome> found = FindOutcome(part)) {
+      results.push_back(*std::move(found));
+      continue;
+    }
+    const std::int64_t per_round = EpisodesPerRound(part.config.training);
+    Result<RunOutcome> outcome =
+        RunPart(part, [&](int round) { progress.Update(done + round * per_round); });
+    if (!outcome) return outcome.error();
+    const auto kept =
+        WriteFileAtomically(CacheFile(part), RunOutcomeToText(*outcome), IfExists::kReplace);
+    if (!kept) return kept.error();
+    done += EpisodesOf(part);
+    ++num_done;
+    const double left =
+        progress.seconds() * static_cast<double>(total - done) / static_cast<double>(done);
+    PrintError("{}{} {}/{}  {}: {} rounds, {} episodes in {:.1f} s, {}{}\n",
+               ::isatty(STDERR_FILENO) == 1 ? "\r\033[K" : "", what, num_done, missing.size(),
+               part.name, outcome->rounds, Grouped(outcome->episodes), outcome->seconds,
+               Counted(outcome->adoptions(), "adoption"),
+               num_done < missing.size() ? "  " + DurationText(left) + " left" : "");
+    results.push_back(*std::move(outcome));
+  }
+  return results;
+}
+
+}  // namespace fedgen

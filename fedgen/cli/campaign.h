@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fedgen/base/kernel.h"
+#include "fedgen/base/result.h"
+#include "fedgen/cli/config.h"
+#include "fedgen/report/run_outcome.h"
+
+namespace fedgen {
+
+// Many training runs whose outcomes become one table, in a directory of their own.
+//
+//   reproduce.json    says who made the directory
+//   cache/            the outcome of each finished run, named by all that it depends on
+//   <experiment>/     results, replaced when the experiment is run again
+//
+// A campaign that was killed goes on where it was: runs that finished are read from the cache. A
+// file there that is not whole is as good as none.
+
+/// One training run, and what is measured at its end.
+struct Part {
+  std::string name;  // for people: "4 learners, seed 2"
+  Config config;
+  std::uint64_t seed = 1;
+  std::int64_t worlds = 10000;  // on which each policy is measured (Stream::kEvaluation)
+  bool stages = false;          // measure initial and first stopped policies as well
+  bool race = false;            // find the best final (Stream::kSelection), and measure it
+};
+
+class Campaign {
+ public:
+  /// Makes the directory, or takes up one that a campaign made. Refuses any other that is not
+  /// empty.
+  static Result<Campaign> Open(const std::string& directory, int num_threads);
+
+  /// The outcomes of the parts, in order; `what` names them on stderr, with the time left.
+  Result<std::vector<RunOutcome>> Run(const std::string& what,
+                                      const std::vector<Part>& parts) const;
+
+  /// Writes (or replaces) `experiment`/`name`.
+  Result<void> Write(const std::string& experiment, const std::string& name,
+                     const std::string& text) const;
+  /// The directory of an experiment, which is made.
+  Result<std::string> Directory(const std::string& experiment) const;
+
+  int num_threads() const { return num_threads_; }
+
+ private:
+  Campaign(std::string directory, int num_threads)
+      : directory_(std::move(directory)), num_threads_(num_threads) {}
+  std::string CacheFile(const Part& part) const;
+  std::optional<RunOutcome> FindOutcome(const Part& part) const;
+  Result<RunOutcome> RunPart(const Part& part,
+                             const std::function<void(int round)>& on_round) const;
+
+  std::string directory_;
+  int num_threads_;
+  Kernel kernel_ = BestKernel();
+};
+
+}  // namespace fedgen

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "fedgen/base/parallel.h"
+#include "fedgen/cli/commands.h"
+#include "fedgen/cli/config.h"
+#include "fedgen/cli/print.h"
+#include "fedgen/cli/progress.h"
+#include "fedgen/learn/constants.h"
+#include "fedgen/policy/policy_file.h"
+
+namespace fedgen {
+
+Result<void> RunEstimate(const EstimateCommand& command) {
+  Result<Config> config = LoadConfig(command.config, command.overrides);
+  if (!config) return config.error();
+  const TrainingSettings& settings = config->training;
+  const LearnerSettings& learner = settings.learners.front();
+  const int num_threads = command.threads > 0 ? command.threads : DefaultNumThreads();
+  const Key key = Key(command.seed).Fork(Stream::kLearner).Fork(0);
+
+  Mlp mlp = InitialPolicy(settings, learner, key, BestKernel());
+  if (!command.policy.empty()) {
+    Result<Mlp> loaded = LoadPolicy(command.policy);
+    if (!loaded) return loaded.error();
+    if (ThetaOf(*loaded).size() != ThetaOf(mlp).size() || loaded->Shape() != mlp.Shape()) {
+      return Error{ErrorCode::kMismatch, fmt::format("{}: a {} network, [policy] asks for {}",
+                                                     command.policy, loaded->Shape(), mlp.Shape())};
+    }
+    mlp = *std::move(loaded);
+  }
+  const Search search{ThetaOf(mlp), InitialSigma(mlp, learner.sigma)};
+  const auto objective = MakeObjective(settings, learner, BestKernel(), num_threads);
+  constexpr int kProbes = 4;
+  Progress progress("estimate", "measurements", std::int64_t{command.repeats} * (kProbes + 1));
+  const GradientConstants c =
+      MeasureConstants(*objective, search, command.repeats, kProbes, key.Fork(Stream::kEvaluation),
+                       [&](std::int64_t done) { progress.Update(done); });
+
+  const double pairs = learner.estimator.pairs;
+  Print(
+      "at {}: {} measurements of {} pairs on {} worlds each\n"
+      "  cost y                {:.4f}, mean of the measurements\n"
+      "  |z|                   {:.4g}, root mean square\n"
+      "  noise of z            {:.4g} (sigma of T3), of which directions alone {:.4g}\n"
+      "  gradient |E z|        {}\n"
+      "  smoothness L          {:.4g} over {} probes of length {:.3g}; noise alone would show "
+      "{:.2g}\n",
+      command.policy.empty() ? "the initial policy of learner 1" : command.policy, c.repeats,
+      learner.estimator.pairs, learner.worlds, c.y, c.z_norm, c.spread, c.direction_part,
+      c.gradient > 0 ? fmt::format("{:.4g}", c.gradient) : "not visible above its noise",
+      c.smoothness, c.probes, c.probe_length, c.smoothness_noise);
+  Print(
+      "what T3 asks for, here (local estimates, not bounds)\n"
+      "  r <= 1 / (2 L)        {}; configured {:.4g}\n"
+      "  q >= 4 sigma          {:.4g}; configured {}\n",
+      c.largest_step() > 0 ? fmt::format("{:.4g}", c.largest_step()) : "anything",
+      learner.step.step, c.least_threshold(),
+      learner.stop.rule == StopOptions::Rule::kGradient
+          ? fmt::format("{:.4g}", learner.stop.threshold)
+          : "by another rule");
+  if (c.z_norm < c.least_threshold()) {
+    if (c.gradient > 0) {
+      const double needed = pairs * std::pow(c.least_threshold() / c.gradient, 2);
+      Print(
+          "  With that q a learner stops here at once: |z| is mostly noise. About {:.0f} pairs "
+          "instead of {:.0f}, on as many times more worlds, would show the gradient.\n",
+          std::ceil(needed), pairs);
+    } else {
+      Print("  With that q a learner stops here at once, and no gradient is visible at all.\n");
+    }
+  }
+  return {};
+}
+
+}  // namespace fedgen

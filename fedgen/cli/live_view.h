@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "fedgen/learn/fedgen.h"
+
+namespace fedgen {
+
+// Training as it happens, on stderr. On a terminal one table is redrawn in place; in a log, events
+// (a learner stops, adopts) are lines of their own and the table is summed up in a line now and
+// then.
+
+/// The table: a line for the whole, one for each learner.
+std::string LiveTable(const RoundReport& report, int num_rounds, double seconds, int first_round);
+
+/// What happened in this round, a line each: stops, adoptions, a new incumbent's first arrival.
+std::string LiveEvents(const RoundReport& report);
+
+/// The whole round in one line.
+std::string LiveLine(const RoundReport& report, int num_rounds, double seconds, int first_round);
+
+class LiveView {
+ public:
+  /// first_round is the round a resumed run begins after, for the rate and the time left.
+  LiveView(int num_rounds, int first_round);
+
+  /// Shows a round; redraws at most ten times a second.
+  void Show(const RoundReport& report);
+  /// Shows the last round for good. Call once at the end.
+  void Finish();
+
+ private:
+  void Draw();
+  double seconds() const;
+
+  int num_rounds_, first_round_;
+  bool terminal_;
+  int lines_drawn_ = 0;
+  int next_line_round_ = 1;  // in a log
+  int last_line_round_ = 0;
+  RoundReport last_;
+  std::chrono::steady_clock::time_point begin_, last_drawn_;
+};
+
+}  // namespace fedgen

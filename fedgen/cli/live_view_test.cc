@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fedgen/cli/live_view.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace fedgen {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Round 12 of 40: learner 1 runs, learner 2 has just adopted from 1, learner 3 has just stopped.
+RoundReport Sample() {
+  RoundReport report;
+  report.round = 12;
+  report.episodes = 1'230'000;
+  report.learners.resize(3);
+  LearnerRound& runs = report.learners[0];
+  runs.y = 0.351;
+  runs.b = 0.23;
+  runs.z_norm = 3.14159;
+  runs.spread = 2.5;
+  LearnerRound& adopts = report.learners[1];
+  adopts.was_stopped = adopts.adopted = true;
+  adopts.y = 0.872;
+  LearnerRound& stops = report.learners[2];
+  stops.stopped = true;
+  stops.y = 0.5;
+  stops.b = 0.125;
+  Submission incumbent;
+  incumbent.round = 9;
+  incumbent.y = 0.34;
+  incumbent.b = 0.23;
+  report.incumbent = incumbent;
+  return report;
+}
+
+TEST(LiveView, TableSaysWhereEveryLearnerIs) {
+  const std::string table = LiveTable(Sample(), 40, 6, 0);
+  EXPECT_THAT(table, HasSubstr("round 12/40  1.23 M episodes  at most 14 s left"));
+  EXPECT_THAT(table, HasSubstr("incumbent: learner 1, round 9, y 0.340 +- 0.230"));
+  EXPECT_THAT(table, HasSubstr("      1  0.351 +- 0.230     3.14       2.5  running\n"));
+  EXPECT_THAT(table, HasSubstr("adopted from 1\n"));
+  EXPECT_THAT(table, HasSubstr("stopped\n"));
+}
+
+TEST(LiveView, CountsTimeFromWhereARunWasResumed) {
+  // Two rounds in 6 s leave 28 for 84 s.
+  EXPECT_THAT(LiveLine(Sample(), 40, 6, 10), HasSubstr("at most 1 min 24 s left"));
+  EXPECT_THAT(LiveLine(Sample(), 40, 6, 12), HasSubstr("at most ? left"));
+}
+
+TEST(LiveView, TellsEventsOnce) {
+  EXPECT_EQ(LiveEvents(Sample()),
+            "round   12  learner 2 adopts from 1: y 0.872 -> 0.340\n"
+            "round   12  learner 3 stops at y 0.500 +- 0.125\n");
+}
+
+TEST(LiveView, NamesTheAverageOfTheCloud) {
+  RoundReport report = Sample();
+  report.incumbent->learner = 3;
+  report.learners[1].adopted_from = 3;
+  EXPECT_THAT(LiveTable(report, 40, 6, 0), HasSubstr("incumbent: learner average"));
+  EXPECT_THAT(LiveEvents(report), HasSubstr("learner 2 adopts from average"));
+}
+
+}  // namespace
+}  // namespace fedgen

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fedgen/cli/reproduce.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+#include "fedgen/base/file.h"
+#include "fedgen/base/nearest_name.h"
+#include "fedgen/base/parallel.h"
+#include "fedgen/cli/print.h"
+#include "fedgen/cli/run_files.h"
+#include "fedgen/report/paper_tables.h"
+#include "fedgen/report/run_directory.h"
+
+namespace fedgen {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::int64_t UnseenWorlds(const ReproduceCommand& command) { return command.quick ? 200 : 10000; }
+
+Result<void> ReproduceTable1(const ReproduceCommand& command, const Campaign& campaign) {
+  Result<Config> config = LoadExperiment(command, kPaperTablesConfig, {});
+  if (!config) return config.error();
+  Part part;
+  part.name = fmt::format("seed {}", command.seed);
+  part.config = *std::move(config);
+  part.seed = command.seed;
+  part.worlds = UnseenWorlds(command);
+  part.stages = true;
+  const auto outcomes = campaign.Run("table1", {part});
+  if (!outcomes) return outcomes.error();
+  const RunOutcome& run = outcomes->front();
+  const std::string text = Table1Text(
+      run, fmt::format("Table 1: {}, seed {}", SourceText(command, kPaperTablesConfig), part.seed));
+  if (auto done = campaign.Write("table1", "table1.txt", text); !done) return done;
+  if (auto done = campaign.Write("table1", "table1.csv", Table1Csv(run)); !done) return done;
+  Print("{}", text);
+  return {};
+}
+
+// Every column sees about as many learners: twice as many seeds for half as many learners. Whether
+// a run of few learners goes well is a matter of luck (one of them must find a way), so it takes
+// many to see how often.
+//
+// One learner alone is any learner of a larger run until it first stops: nothing reaches it before.
+// So the first column comes from where all learners of the largest runs first stopped.
+Result<void> ReproduceTable2(const ReproduceCommand& command, const Campaign& campaign) {
+  const int num_learners = kPaperTable2Learners.back() * NumSeeds(command, 5);
+  std::vector<Part> parts;
+  std::vector<Table2Column> columns;
+  for (const int learners : kPaperTable2Learners) {
+    Table2Column& column = columns.emplace_back();
+    column.learners = learners;
+    column.local = learners == 1;
+    if (column.local) continue;
+    Result<Config> config = LoadExperiment(command, kPaperTablesConfig,
+                                           {fmt::format("federation.learners={}", learners)});
+    if (!config) return config.error();
+    const int num_seeds = (num_learners + learners - 1) / learners;
+    column.runs.resize(static_cast<std::size_t>(num_seeds));
+    for (int index = 0; index < num_seeds; ++index) {
+      Part part;
+      part.config = *config;
+      part.seed = command.seed + static_cast<std::uint64_t>(index);
+      part.name = fmt::format("{} learners, seed {}", learners, part.seed);
+      part.worlds = UnseenWorlds(command);
+      part.stages = true;
+      parts.push_back(std::move(part));
+    }
+  }
+  const auto outcomes = campaign.Run("table2", parts);
+  if (!outcomes) return outcomes.error();
+  auto next = outcomes->begin();
+  for (Table2Column& column : columns) {
+    for (RunOutcome& run : column.runs) run = *next++;
+  }
+  columns.front().runs = columns.back().runs;
+  const std::string text = Table2Text(
+      columns,
+      fmt::format("Table 2: {}, seeds from {} on, {} unseen worlds for each policy",
+                  SourceText(command, kPaperTablesConfig), command.seed, UnseenWorlds(command)));
+  if (auto done = campaign.Write("table2", "table2.txt", text); !done) return done;
+  if (auto done = campaign.Write("table2", "table2.csv", Table2Csv(columns, command.seed)); !done) {
+    return done;
+  }
+  Print("{}", text);
+  return {};
+}
+
+// Whether the directory holds a run of this configuration and seed, finished or not.
+bool HoldsRun(const RunFiles& files, const RunIdentity& wanted, const Config& config) {
+  const Result<RunIdentity> identity = LoadRunIdentity(files);
+  const Result<std::string> text = ReadFile(files.Config(), std::size_t{1} << 20);
+  return identity && identity->seed == wanted.seed && identity->config_name == wanted.config_name &&
+         text && *text == config.resolved;
+}
+
+// The learner whose figures are drawn: the first, as in the paper, unless it was never rescued and
+// another one was.
+int ChooseLearner(const std::vector<MetricsRow>& metrics) {
+  std::vector<int> rescued;
+  for (const MetricsRow& row : metrics) {
+    if (row.state == LearnerPhase::kAdopted) rescued.push_back(row.learner);
+  }
+  return rescued.empty() ? 1 : *std::min_element(rescued.begin(), rescued.end());
+}
+
+// A table-1 run again, with the truth looked at every few rounds.
+Result<void> ReproduceFigures(const ReproduceCommand& command, const Campaign& campaign) {
+  const std::vector<std::string> tracking =
+      command.quick
+          ? std::vector<std::string>{"federation.track_every=4", "federation.track_worlds=200",
+                                     "federation.certificate_worlds=200"}
+          : std::vector<std::string>{"federation.track_every=5", "federation.track_worlds=10000"};
+  const Result<Config> config = LoadExperiment(command, kPaperTablesConfig, tracking);
+  if (!config) return config.error();
+  const Result<std::string> directory = campaign.Directory("figures");
+  if (!directory) return directory.error();
+  const RunFiles files(*directory + "/run");
+  const std::string stem =
+      fs::path(command.config.empty() ? kPaperTablesConfig : command.config).stem().string();
+  const std::string resolved = fmt::format("{}/{}.toml", *directory, stem);  // names the figures
+  if (auto done = WriteFileAtomically(resolved, config->resolved, IfExists::kReplace); !done) {
+    return done;
+  }
+  TrainCommand train;
+  train.threads = campaign.num_threads();
+  train.no_figures = true;
+  std::error_code error;
+  if (HoldsRun(files, {command.seed, stem}, *config)) {
+    train.resume = files.directory();
+  } else {
+    fs::remove_all(files.directory(), error);
+    train.config = resolved;
+    train.seed = command.seed;
+    train.out = files.directory();
+  }
+  if (!fs::exists(files.Summary(), error)) {
+    if (auto done = RunTrain(train); !done) return done;
+  }
+
+  const auto metrics = LoadMetrics(files.Metrics());
+  if (!metrics) return metrics.error();
+  const int learner = ChooseLearner(*metrics);
+  if (auto done = RunPlot({files.directory(), learner}); !done) return done;
+  Print("figures of learner {}{}: {}/figures/{{bounds,learning,world,trajectories}}.{{svg,png}}\n",
+        learner,
+        learner == 1 ? "" : ", the first that was rescued (learner 1, the paper's, was not)",
+        files.directory());
+  return {};
+}
+
+}  // namespace
+
+Result<Config> LoadExperiment(const ReproduceCommand& command, const std::string& default_config,
+                              const std::vector<std::string>& overrides) {
+  std::vector<std::string> all = command.overrides;
+  if (command.quick) {
+    for (const char* quick : {"federation.rounds=12", "federation.selection_worlds=200",
+                              "learner.worlds=10", "learner.pairs=4"}) {
+      all.emplace_back(quick);
+    }
+  }
+  all.insert(all.end(), overrides.begin(), overrides.end());
+  return LoadConfig(command.config.empty() ? default_config : command.config, all);
+}
+
+std::string SourceText(const ReproduceCommand& command, const std::string& default_config) {
+  std::string text =
+      fs::path(command.config.empty() ? default_config : command.config).stem().string();
+  for (const std::string& given : command.overrides) text += " " + given;
+  return command.quick ? text + " (quick: these numbers mean nothing)" : text;
+}
+
+int NumSeeds(const ReproduceCommand& command, int wanted) {
+  if (command.seeds > 0) return command.seeds;
+  return command.quick ? 2 : wanted;
+}
+
+Result<void> RunReproduce(const ReproduceCommand& command) {
+  using Experiment = Result<void> (*)(const ReproduceCommand&, const Campaign&);
+  const std::array<std::pair<std::string, Experiment>, 5> experiments = {{
+      {"table1", ReproduceTable1},
+      {"table2", ReproduceTable2},
+      {"figures", ReproduceFigures},
+      {"tradeoffs", ReproduceTradeoffs},
+      {"comparison", ReproduceComparison},
+  }};
+  std::vector<std::string> names = {"all"};
+  for (const auto& [name, run] : experiments) names.push_back(name);
+  if (std::find(names.begin(), names.end(), command.what) == names.end()) {
+    return Error{ErrorCode::kUsage,
+                 fmt::format("{}: must be table1, table2, figures, tradeoffs, comparison or all, "
+                             "did you mean {}?",
+                             command.what, NearestName(command.what, names))};
+  }
+  // A configuration that cannot be read should leave no directory behind.
+  const bool compares = command.what == "comparison";
+  const auto config =
+      LoadExperiment(command, compares ? "configs/default.toml" : kPaperTablesConfig, {});
+  if (!config) return config.error();
+  const Result<Campaign> campaign =
+      Campaign::Open(command.out, command.threads > 0 ? command.threads : DefaultNumThreads());
+  if (!campaign) return campaign.error();
+  for (const auto& [name, run] : experiments) {
+    if (command.what != "all" && command.what != name) continue;
+    if (auto done = run(command, *campaign); !done) return done;
+    if (command.what == "all") Print("\n");
+  }
+  return {};
+}
+
+}  // namespace fedgen

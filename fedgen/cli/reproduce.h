@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "fedgen/cli/campaign.h"
+#include "fedgen/cli/commands.h"
+
+namespace fedgen {
+
+// The experiments behind `fedgen reproduce`. Each runs its parts in the campaign, prints its result
+// and writes it into its own directory. --quick stands for the same with few rounds and worlds:
+// whether it works, not what comes out.
+
+/// The configuration of the command (or the experiment's own, if it names none) with the command's
+/// overrides, the quick ones if it is quick, and these.
+Result<Config> LoadExperiment(const ReproduceCommand& command, const std::string& default_config,
+                              const std::vector<std::string>& overrides);
+
+/// "paper-tables, seed 1", and that it is quick if so.
+std::string SourceText(const ReproduceCommand& command, const std::string& default_config);
+
+/// --seeds, or 2 if quick, or what the experiment wants.
+int NumSeeds(const ReproduceCommand& command, int wanted);
+
+inline constexpr char kPaperTablesConfig[] = "configs/paper-tables.toml";
+
+Result<void> ReproduceTradeoffs(const ReproduceCommand& command, const Campaign& campaign);
+Result<void> ReproduceComparison(const ReproduceCommand& command, const Campaign& campaign);
+
+}  // namespace fedgen

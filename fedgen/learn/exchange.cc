@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fedgen/learn/exchange.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace fedgen {
+
+Result<Exchanged> InProcessExchange::Submit(int round, std::span<const Submission> submissions) {
+  Exchanged exchanged;
+  for (const Submission& submission : submissions) {
+    knowledge_ = Merge(std::move(knowledge_), KnowledgeOf(submission));
+    if (submission.learner < num_learners_) exchanged.participants.push_back(submission.learner);
+  }
+  if (const Submission* incumbent = Incumbent(knowledge_)) exchanged.incumbent = *incumbent;
+  if (average_every_ > 0 && round % average_every_ == 0) {
+    // A mean of floats depends on their order: take the learners in theirs, however they came.
+    std::vector<Submission> learners;
+    std::copy_if(submissions.begin(), submissions.end(), std::back_inserter(learners),
+                 [&](const Submission& s) { return s.learner < num_learners_; });
+    std::sort(learners.begin(), learners.end(),
+              [](const Submission& a, const Submission& b) { return a.learner < b.learner; });
+    if (auto candidate = Average(learners)) {
+      candidate->measurer = (round / average_every_) % num_learners_;
+      exchanged.candidates.push_back(*std::move(candidate));
+    }
+  }
+  return exchanged;
+}
+
+std::optional<Candidate> Average(std::span<const Submission> submissions) {
+  std::map<int, int> members;  // of each origin
+  for (const Submission& submission : submissions) ++members[submission.origin];
+  const auto commonest = std::max_element(members.begin(), members.end(), [](auto& a, auto& b) {
+    return a.second < b.second;  // the first of equals wins
+  });
+  if (commonest == members.end() || commonest->second < 2) return std::nullopt;
+  Candidate candidate;
+  candidate.origin = commonest->first;
+  std::vector<double> sum;
+  for (const Submission& submission : submissions) {
+    if (submission.origin != candidate.origin) continue;
+    sum.resize(submission.theta.size());
+    for (std::size_t index = 0; index < sum.size(); ++index) {
+      sum[index] += static_cast<double>(submission.theta[index]);
+    }
+  }
+  for (const double value : sum) {
+    candidate.theta.push_back(static_cast<float>(value / commonest->second));
+  }
+  return candidate;
+}
+
+}  // namespace fedgen

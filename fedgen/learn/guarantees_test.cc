@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fedgen/learn/guarantees.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+
+#include "tests/tasks.h"
+
+namespace fedgen {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+// Algorithm 1 as the theorems want it: plain cost, steps along z, |z| < q, b from worlds, and a
+// gamma that covers 8 x 100 measurements, and worlds enough that 4 b < 1.
+TrainingSettings AsAssumed() {
+  TrainingSettings settings;
+  settings.task = TablesTask();
+  settings.federation.rounds = 100;
+  settings.gamma = 1e-5;
+  LearnerSettings learner;
+  learner.cost.kind = TrainingCost::Kind::kPlain;
+  learner.worlds = 200;
+  settings.learners.assign(8, learner);
+  return settings;
+}
+
+std::string Held(const TrainingSettings& settings) {
+  std::string names;
+  for (const Guarantee& g : WhatHolds(settings)) {
+    EXPECT_EQ(g.holds, g.reason.empty()) << g.name << ": " << g.reason;
+    EXPECT_FALSE(g.statement.empty());
+    if (g.holds) names += (names.empty() ? "" : " ") + g.name;
+  }
+  return names;
+}
+
+std::string Reason(const TrainingSettings& settings, const std::string& name) {
+  for (const Guarantee& g : WhatHolds(settings)) {
+    if (g.name == name) return g.reason;
+  }
+  return "no such guarantee";
+}
+
+TEST(WhatHolds, FollowsTheTableOfGuarantees) {  // docs/guarantees.md, section 2
+  using Change = std::function<void(TrainingSettings&)>;
+  const auto all = [](const std::function<void(LearnerSettings&)>& change) -> Change {
+    return [=](TrainingSettings& s) {
+      for (LearnerSettings& learner : s.learners) change(learner);
+    };
+  };
+  const auto one = [](const std::function<void(LearnerSettings&)>& change) -> Change {
+    return [=](TrainingSettings& s) { change(s.learners[3]); };
+  };
+  const std::string everything = "T1 T2 T4 T5 adoptions certificate";
+  const std::string only_t1 = "T1 T2 adoptions certificate";
+  const std::string nothing = "adoptions certificate";
+  struct Row {
+    const char* name;
+    Change change;
+    std::string holds;
+    const char* against;  // a guarantee
+    const char* reason;   // part of why it does not hold
+  };
+  const Row rows[] = {
+      {"as assumed", [](TrainingSettings&) {}, everything, "T3", "fedgen estimate"},
+      {"few worlds", one([](auto& s) { s.worlds = 50; }), "T1 T2 T5 adoptions certificate", "T4",
+       "says nothing"},
+      {"surrogate", all([](auto& s) { s.cost.kind = TrainingCost::Kind::kPaper; }), everything,
+       "T3", "surrogate"},
+      {"failure cost", one([](auto& s) { s.cost.kind = TrainingCost::Kind::kFailure; }), everything,
+       "T3", "surrogate"},
+      {"ranks",
+       one([](auto& s) { s.estimator.shaping = EstimatorOptions::Shaping::kCentredRanks; }),
+       everything, "T3", "ranks"},
+      {"adam", one([](auto& s) { s.optimizer.kind = OptimizerOptions::Kind::kAdam; }), everything,
+       "T3", "optimiser"},
+      {"clipup", one([](auto& s) { s.optimizer.kind = OptimizerOptions::Kind::kClipUp; }),
+       everything, "T3", "optimiser"},
+      {"geometric", one([](auto& s) { s.step.schedule = StepOptions::Schedule::kGeometric; }),
+       everything, "T3", "geometric"},
+      {"plateau", one([](auto& s) { s.stop.rule = StopOptions::Rule::kPlateau; }), everything, "T3",
+       "|z| < q"},
+      {"never", one([](auto& s) { s.stop.rule = StopOptions::Rule::kNever; }), only_t1, "T4",
+       "never stop"},
+      {"paper's b, one start", all([](auto& s) { s.bias.kind = BiasOptions::Kind::kPaper; }),
+       everything, "T3", ""},
+      {"paper's b, several starts", all([](auto& s) {
+         s.bias.kind = BiasOptions::Kind::kPaper;
+         s.starts = 10;
+       }),
+       nothing, "T1", "dependent"},
+      {"several starts, b from worlds", all([](auto& s) { s.starts = 10; }), everything, "T3", ""},
+      {"given b", one([](auto& s) { s.bias.kind = BiasOptions::Kind::kGiven; }), nothing, "T2",
+       "given"},
+      {"own worlds", one([](auto& s) { s.own_world = TextTask().world; }), only_t1, "T5",
+       "worlds of their own"},
+      {"gamma for one measurement", [](TrainingSettings& s) { s.gamma = 0.01; }, only_t1, "T4",
+       "up to 800; gamma = 1.25e-05"},
+      {"local", [](TrainingSettings& s) { s.federation.algorithm = Algorithm::kLocal; }, only_t1,
+       "T3", "nobody stops"},
+      {"fedavg", [](TrainingSettings& s) { s.federation.algorithm = Algorithm::kFedAvg; }, only_t1,
+       "T4", "nobody fuses"},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.name);
+    TrainingSettings settings = AsAssumed();
+    row.change(settings);
+    EXPECT_EQ(Held(settings), row.holds);
+    EXPECT_THAT(Reason(settings, row.against), HasSubstr(row.reason));
+  }
+}
+
+TEST(WhatHolds, StatesTheNumbersOfTheRun) {
+  TrainingSettings settings = AsAssumed();
+  settings.gamma = 0.01;
+  settings.learners[0].worlds = 10;
+  std::map<std::string, std::string> statements;
+  for (const Guarantee& g : WhatHolds(settings)) statements[g.name] = g.statement;
+  EXPECT_THAT(statements["T1"], HasSubstr("b = 0.1151 to 0.5147"));
+  EXPECT_THAT(statements["T1"], HasSubstr("0.99"));
+  EXPECT_THAT(statements["T4"], HasSubstr("4 b = 2.06"));
+  EXPECT_THAT(statements["adoptions"], HasSubstr("fewer than 7.689 times"));  // 1 / b - 1
+  settings.gamma = 1e-5;
+  for (const Guarantee& g : WhatHolds(settings)) statements[g.name] = g.statement;
+  EXPECT_THAT(statements["T4"], HasSubstr("probability 0.992"));  // 1 - 800 gamma
+  EXPECT_THAT(statements["T5"], HasSubstr("probability 0.992"));
+}
+
+TEST(Warnings, SayThatNoAdoptionCanHappen) {
+  TrainingSettings settings = AsAssumed();
+  settings.gamma = 0.01;
+  EXPECT_THAT(Warnings(settings), IsEmpty());
+  for (LearnerSettings& learner : settings.learners) learner.worlds = 10;  // b = 0.5147
+  ASSERT_THAT(Warnings(settings), SizeIs(1));
+  EXPECT_THAT(Warnings(settings)[0], HasSubstr("b = 0.5147: no adoption can happen"));
+  EXPECT_THAT(Warnings(settings)[0], HasSubstr("more than 10 worlds"));    // 2 ln 200 = 10.6
+  for (LearnerSettings& learner : settings.learners) learner.worlds = 11;  // b = 0.4907
+  EXPECT_THAT(Warnings(settings), IsEmpty());
+  // It takes one learner that knows better, and one that is worse.
+  for (LearnerSettings& learner : settings.learners) learner.worlds = 10;
+  settings.learners[7].worlds = 12;  // 0.4699 + 0.5147 < 1
+  EXPECT_THAT(Warnings(settings), IsEmpty());
+  settings.learners[7].worlds = 11;  // 0.4907 + 0.5147 > 1
+  EXPECT_THAT(Warnings(settings), SizeIs(1));
+  settings.federation.average_every = 5;  // 0.4907 + 0.4907 < 1, as its own measurer
+  EXPECT_THAT(Warnings(settings), IsEmpty());
+  settings.federation = {};
+  settings.federation.algorithm = Algorithm::kLocal;
+  EXPECT_THAT(Warnings(settings), IsEmpty());
+}
+
+TEST(Warnings, NameWorldsOfTheirOwnKinds) {
+  TrainingSettings settings = AsAssumed();
+  settings.learners[2].own_world = TextTask().world;
+  ASSERT_THAT(Warnings(settings), SizeIs(1));
+  EXPECT_THAT(Warnings(settings)[0], HasSubstr("worlds of their own"));
+}
+
+}  // namespace
+}  // namespace fedgen

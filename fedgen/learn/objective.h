@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "fedgen/base/random.h"
+
+namespace fedgen {
+
+// What a learner can know about the function it minimises: eta(theta), an expectation over worlds
+// that nobody can compute (Eq. 17). It is measured on worlds drawn for the occasion.
+//
+// Nothing here knows about robots. Navigation is one objective (learn/navigation.h); functions with
+// a known eta, gradient and minimum are others (learn/analytic.h), and on those the theorems are
+// checked.
+
+/// Where a learner searches: around mu, with one standard deviation per parameter. mu is the policy
+/// that is shared and driven with; a parameter with sigma 0 is frozen.
+struct Search {
+  std::vector<float> mu;     // [num_parameters]
+  std::vector<float> sigma;  // [num_parameters] >= 0
+};
+
+/// What one round of measuring tells.
+struct Measurement {
+  double y = 1;                 // mean of J over the round's worlds, of mu itself (Eq. 17)
+  std::vector<double> z_mu;     // [num_parameters] estimate of the gradient for mu
+  std::vector<double> z_sigma;  // [num_parameters] estimate of the gradient for sigma
+  double spread = 0;            // standard deviation of z_mu: the root of E|z - E z|^2 (Eq. 22)
+  int pairs = 0;                // how many pairs z is the mean of
+  std::int64_t episodes = 0;    // what it cost
+  std::int64_t steps = 0;       // of all episodes, if they have any
+};
+
+/// The cost of one policy, measured for its own sake.
+struct Value {
+  double y = 1;               // mean of J over the worlds (Eq. 17)
+  double variance = 0;        // of the worlds' costs, unbiased
+  std::int64_t worlds = 0;    // independent samples, n
+  std::int64_t episodes = 0;  // what it cost
+};
+
+class Objective {
+ public:
+  Objective() = default;
+  virtual ~Objective() = default;
+  Objective(const Objective&) = delete;
+  Objective& operator=(const Objective&) = delete;
+
+  /// Measures on fresh worlds named by the key: the same key, the same worlds, the same bits.
+  virtual Measurement Measure(const Search& search, Key key) = 0;
+
+  /// y alone, on as many fresh worlds as wanted: to take stock, or to judge a candidate.
+  virtual Value MeasureValue(std::span<const float> mu, std::int64_t worlds, Key key) = 0;
+};
+
+/// The 2-norm.
+double Norm(std::span<const double> vector);
+
+}  // namespace fedgen

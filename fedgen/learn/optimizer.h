@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "fedgen/base/result.h"
+
+namespace fedgen {
+
+// How a gradient becomes a step: how long (StepSize) and which way (Descend).
+
+struct StepOptions {
+  enum class Schedule {
+    kPower,      // r / k^exponent, Algorithm 1
+    kConstant,   // r
+    kGeometric,  // from r in round 1 to last in round K
+  };
+  double step = 0.5;  // r, > 0
+  Schedule schedule = Schedule::kPower;
+  double exponent = 0.7;  // rho of the paper, in [0, 1]; T3 asks for (2/3, 1)
+  double last = 0.001;    // > 0; kGeometric only
+};
+
+std::optional<FieldError> Validate(const StepOptions& options);
+
+/// The step of round k of num_rounds, k >= 1 (Eq. 25).
+double StepSize(const StepOptions& options, int k, int num_rounds);
+
+struct OptimizerOptions {
+  enum class Kind {
+    kSgd,     // mu - step z, Algorithm 1
+    kAdam,    // Eq. 26
+    kClipUp,  // Eq. 27: every step as long as the last, with momentum and a speed limit
+  };
+  Kind kind = Kind::kSgd;
+};
+
+/// What an optimiser remembers; empty at the start and after an adoption.
+struct OptimizerState {
+  std::int64_t steps = 0;
+  std::vector<double> first;   // Adam's mean of z, ClipUp's velocity
+  std::vector<double> second;  // Adam's mean of z^2
+};
+
+/// One step down from mu. Where z is 0 and always was, mu does not move.
+void Descend(const OptimizerOptions& options, std::span<const double> z, double step,
+             OptimizerState& state, std::span<float> mu);
+
+}  // namespace fedgen

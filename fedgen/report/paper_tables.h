@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "fedgen/report/run_outcome.h"
+
+namespace fedgen {
+
+// The paper's two tables, with its numbers and ours side by side.
+//
+// Rates and means are over worlds that trained and chose nothing. There are two ways to count: in
+// ours a time-out is a failure and the distance is 0.1 E[rho]; in the authors' public code a
+// time-out counts as safe and a collision adds 0.1 to the distance. E[J] is the same in both.
+
+enum class Counting { kOurs, kAuthors };
+
+/// What a table says about a policy.
+struct Score {
+  double distance = 0;  // 0.1 E[rho], in 10 m
+  double cost = 0;      // E[J]
+  double safe = 0;      // rate of safe arrival
+};
+
+/// Requires episodes >= 1.
+Score ScoreOf(const Tally& tally, Counting counting);
+
+/// Mean and population standard deviation. Of nothing, both are 0.
+struct MeanAndDeviation {
+  Score mean, deviation;
+};
+MeanAndDeviation Summarise(const std::vector<Score>& scores);
+
+enum class Stage { kInit, kLocal, kFinal };
+
+/// Table 1 as published, of learners 1 to 8.
+inline constexpr int kPaperLearners = 8;
+const std::array<Score, kPaperLearners>& PaperTable1(Stage stage);
+
+/// Table 2 as published: its numbers of learners, and a column of it.
+inline constexpr std::array<int, 5> kPaperTable2Learners = {1, 2, 4, 6, 8};
+MeanAndDeviation PaperTable2(std::size_t column);
+
+/// What a run of Algorithm 1 should come to.
+struct Bars {
+  double every_final = 0.90;  // least safe rate of a final
+  double mean_final = 0.92;   // least mean over the learners
+};
+struct FinalSummary {
+  double least = 1, mean = 0, most = 0;  // safe rate over the learners' finals
+  double cost_gap = 0;                   // max - min of E[J]
+  double safe_gap = 0;                   // max - min of the safe rate
+  double two_b = 0;                      // twice the largest b (T4)
+
+  bool Meets(const Bars& bars) const {
+    return least >= bars.every_final && mean >= bars.mean_final && cost_gap <= two_b;
+  }
+};
+/// In our counting. Requires a learner.
+FinalSummary SummariseFinals(const RunOutcome& run);
+
+/// The table, how wide its intervals are, and what to check about it. `title` says where the run
+/// comes from. Learners beyond the paper's eight stand alone.
+std::string Table1Text(const RunOutcome& run, const std::string& title);
+/// A row for each learner and stage.
+std::string Table1Csv(const RunOutcome& run);
+
+/// Runs with one number of learners, a run for each seed.
+struct Table2Column {
+  int learners = 1;
+  bool local = false;            // take where each learner first stopped instead of its final
+  std::vector<RunOutcome> runs;  // [seeds]
+};
+
+/// Mean over seeds and learners; spread over the learners of a run (population, mean over the
+/// seeds) and over the runs' means (population).
+std::string Table2Text(const std::vector<Table2Column>& columns, const std::string& title);
+std::string Table2Csv(const std::vector<Table2Column>& columns, std::uint64_t first_seed);
+
+}  // namespace fedgen

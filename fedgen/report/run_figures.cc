@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fedgen/report/run_figures.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <limits>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "fedgen/base/check.h"
+#include "fedgen/certify/bounds.h"
+
+namespace fedgen {
+namespace {
+
+constexpr double kConfidence = 0.99;
+constexpr Colour kBound = Rgb(0xb43c00);
+constexpr Colour kActual = Rgb(0x1f5fc4);
+// Beyond this many learners, colours no longer tell who is who.
+constexpr std::size_t kMostColoured = 16;
+constexpr Colour kManyLearners = Rgb(0x9fb1c6);
+
+// The rounds of both tables, with some air: the same for all charts of a figure.
+Axis RoundAxis(const std::vector<MetricsRow>& metrics, const std::vector<TruthRow>& truth) {
+  Axis axis = {.label = "round", .whole = true};
+  if (metrics.empty() && truth.empty()) return axis;
+  int first = std::numeric_limits<int>::max();
+  int last = 0;
+  // Both are sorted by round.
+  if (!metrics.empty()) {
+    first = metrics.front().round;
+    last = metrics.back().round;
+  }
+  if (!truth.empty()) {
+    first = std::min(first, truth.front().round);
+    last = std::max(last, truth.back().round);
+  }
+  const double air = last > first ? 0.02 * (last - first) : 0.5;
+  axis.low = first - air;
+  axis.high = last + air;
+  return axis;
+}
+
+// ---- Truth --------------------------------------------------------------------------------------
+
+bool IsWhole(double number) { return std::fabs(number - std::round(number)) < 1e-6 * (1 + number); }
+
+// Who drove: a learner, or the incumbent.
+std::vector<TruthRow> RowsOf(const std::vector<TruthRow>& truth, const std::optional<int>& who) {
+  std::vector<TruthRow> rows;
+  std::copy_if(truth.begin(), truth.end(), std::back_inserter(rows),
+               [&](const TruthRow& row) { return row.learner == who; });
+  return rows;
+}
+
+// Safe arrival rates with their intervals, against x(row).
+template <typename X>
+std::vector<SeriesPoint> RatePoints(const std::vector<TruthRow>& rows, const X& x) {
+  const bool trials = std::all_of(rows.begin(), rows.end(), [](const TruthRow& row) {
+    return IsWhole(row.safe_rate * static_cast<double>(row.worlds));
+  });
+  std::vector<SeriesPoint> points;
+  for (const TruthRow& row : rows) {
+    const auto safe =
+        static_cast<std::int64_t>(std::llround(row.safe_rate * static_cast<double>(row.worlds)));
+    const ProportionInterval interval =
+        trials ? ClopperPearson(safe, row.worlds, kConfidence)
+               : HoeffdingInterval(row.safe_rate, row.worlds, kConfidence);
+    points.push_back({x(row), row.safe_rate, interval.low, interval.high});
+  }
+  return points;
+}
+
+std::vector<SeriesPoint> CostPoints(const std::vector<TruthRow>& rows) {
+  std::vector<SeriesPoint> points;
+  for (const TruthRow& row : rows) {
+    const ProportionInterval interval = HoeffdingInterval(row.cost, row.worlds, kConfidence);
+    points.push_back({static_cast<double>(row.round), row.cost, interval.low, interval.high});
+  }
+  return points;
+}
+
+double RoundOf(const TruthRow& row) { return row.round; }
+
+// ---- Texts --------------------------------------------------------------------------------------
+
+std::string Join(const std::vector<std::string>& parts, std::string_view between) {
+  std::string text;
+  for (const std::string& part : parts) {
+    if (part.empty()) continue;
+    if (!text.empty()) text += between;
+    text += part;
+  }
+  return text;
+}
+
+std::string TitleText(std::string what, const RunFigureOptions& options) {
+  return Join({std::move(what), options.title}, " \u2013 ");
+}
+
+// "2,000 fresh worlds", or between which numbers. Requires rows.
+std::string WorldsText(const std::vector<TruthRow>& rows) {
+  const auto [fewest, most] =
+      std::minmax_element(rows.begin(), rows.end(),
+                          [](const TruthRow& a, const TruthRow& b) { return a.worlds < b.worlds; });
+  const auto text = [](std::int64_t worlds) { return TickText(static_cast<double>(worlds), 1); };
+  return fewest->worlds == most->worlds
+             ? text(most->worlds) + " fresh worlds"
+             : fmt::format("{} to {} fresh worlds", text(fewest->worlds), text(most->worlds));
+}
+
+// What is shown, e.g. "actual", and in how many worlds it was measured.
+std::string Subtitle(const RunFigureOptions& options, std::string_view what,
+                     const std::vector<TruthRow>& rows, bool with_intervals) {
+  std::string truth;
+  if (!rows.empty()) truth = fmt::format("{}: measured in {}", what, WorldsText(rows));
+  if (!rows.empty() && with_intervals) truth += ", band: 99 % interval at each point";
+  return Join({options.config, truth}, "; ");
+}
+
+// ---- Events -------------------------------------------------------------------------------------
+
+bool Stopped(const MetricsRow& row) { return row.state == LearnerPhase::kStopped; }
+
+// Where each learner stops and adopts; `height` is where in the chart.
+template <typename Height>
+std::vector<MarkSeries> MakeEvents(const std::vector<MetricsRow>& rows, const Height& height,
+                                   const std::map<int, Colour>& colours) {
+  MarkSeries stops = {"stops", MarkShape::kSquare, {}};
+  MarkSeries adoptions = {"adopts from another learner", MarkShape::kTriangle, {}};
+  std::map<int, LearnerPhase> before;
+  for (const MetricsRow& row : rows) {
+    const auto previous = before.find(row.learner);
+    const bool stopped_before =
+        previous != before.end() && previous->second == LearnerPhase::kStopped;
+    const Colour& colour = colours.at(row.learner);
+    if (Stopped(row) && !stopped_before) {
+      stops.marks.push_back({static_cast<double>(row.round), height(row), colour, ""});
+    }
+    if (row.adopted_from) {
+      adoptions.marks.push_back({static_cast<double>(row.round), height(row), colour,
+                                 fmt::format("from {}", *row.adopted_from)});
+    }
+    before[row.learner] = row.state;
+  }
+  return {std::move(stops), std::move(adoptions)};
+}
+
+// Without a line where the policy was replaced between two measurements: its cost jumped then, and
+// a slope would claim otherwise.
+std::vector<SeriesPoint> BreakAtAdoptions(const std::vector<SeriesPoint>& points,
+                                          const std::vector<MetricsRow>& rows) {
+  std::vector<SeriesPoint> broken;
+  for (const SeriesPoint& point : points) {
+    const auto between = [&](const MetricsRow& row) {
+      return row.adopted_from && broken.back().x < row.round && row.round <= point.x;
+    };
+    if (!broken.empty() && std::any_of(rows.begin(), rows.end(), between)) {
+      broken.push_back({point.x, std::numeric_limits<double>::quiet_NaN()});
+    }
+    broken.push_back(point);
+  }
+  return broken;
+}
+
+// ---- Learners -----------------------------------------------------------------------------------
+
+// The look of every learner that appears in a table.
+std::map<int, Series> MakeLearnerLooks(const std::vector<MetricsRow>& metrics,
+                                       const std::vector<TruthRow>& truth) {
+  std::set<int> learners;
+  for (const MetricsRow& row : metrics) learners.insert(row.learner);
+  for (const TruthRow& row : truth) {
+    if (row.learner) learners.insert(*row.learner);
+  }
+  const bool coloured = learners.size() <= kMostColoured;
+  std::map<int, Series> looks;
+  for (const int learner : learners) {
+    const SeriesStyle style =
+        coloured ? StyleOfSeries(static_cast<int>(looks.size())) : SeriesStyle{kManyLearners};
+    looks[learner] = {.label = coloured ? fmt::format("learner {}", learner)
+                                        : fmt::format("each of {} learners", learners.size()),
+                      .colour = style.colour,
+                      .line_width = coloured ? 1.3 : 0.9,
+                      .dash = style.dash,
+                      .gap = style.gap};
+  }
+  return looks;
+}
+
+const Series kIncumbentLook = {.label = "incumbent", .colour = kChartInk, .line_width = 2.6};
+
+std::vector<SeriesPoint> IncumbentPoints(const std::vector<MetricsRow>& metrics) {
+  std::vector<SeriesPoint> points;
+  for (const MetricsRow& row : metrics) {
+    const double round = row.round;
+    if (points.empty() || points.back().x != round) points.push_back({round, row.incumbent_y});
+  }
+  return points;
+}
+
+}  // namespace
+
+ChartFigure MakeBoundsFigure(const std::vector<MetricsRow>& metrics,
+                             const std::vector<TruthRow>& truth, int learner, double gamma,
+                             const RunFigureOptions& options) {
+  FEDGEN_CHECK(learner >= 1, "learner = {}", learner);
+  FEDGEN_CHECK(0 < gamma && gamma < 1, "gamma = {}", gamma);
+  std::vector<MetricsRow> rows;
+  std::copy_if(metrics.begin(), metrics.end(), std::back_inserter(rows),
+               [&](const MetricsRow& row) { return row.learner == learner; });
+  const std::vector<TruthRow> measured = RowsOf(truth, learner);
+  const Axis rounds = RoundAxis(rows, measured);
+
+  const auto cost_bound = [](const MetricsRow& row) { return std::min(row.y + row.b, 1.0); };
+  const auto rate_bound = [gamma](const MetricsRow& row) {
+    return std::max(1 - gamma - (1 - gamma) * (row.y + row.b), 0.0);
+  };
+  Series bound = {.label = "bound", .colour = kBound};
+  Series actual = {.label = "actual",
+                   .colour = kActual,
+                   .line_width = 1.6,
+                   .dot_radius = measured.size() <= 60 ? 2.6 : 0,
+                   .spread = Spread::kBand};
+  const std::map<int, Colour> colours = {{learner, kChartInk}};
+
+  Chart cost = {
+      .title = fmt::format("T1: cost at most y + b, with confidence {:g} %", 100 * (1 - gamma)),
+      .x = rounds,
+      .y = {.label = "mean cost, in [0, 1]", .low = 0, .high = 1}};
+  Chart rate = {
+      .title = "T2: safe arrivals at least 1 \u2212 \u03b3 \u2212 (1 \u2212 \u03b3)(y + b)",
+      .x = rounds,
+      .y = {.label = "safe arrival rate", .low = 0, .high = 1}};
+  const auto fill = [&](Chart& chart, const auto& bound_of,
+                        const std::vector<SeriesPoint>& truth_points) {
+    bound.points.clear();
+    for (const MetricsRow& row : rows) {
+      bound.points.push_back({static_cast<double>(row.round), bound_of(row)});
+    }
+    actual.points = BreakAtAdoptions(truth_points, rows);
+    chart.series = {bound};
+    if (!actual.points.empty()) chart.series.push_back(actual);
+    chart.marks = MakeEvents(rows, bound_of, colours);
+  };
+  fill(cost, cost_bound, CostPoints(measured));
+  fill(rate, rate_bound, RatePoints(measured, RoundOf));
+  return {TitleText(fmt::format("Bounds and truth of learner {}", learner), options),
+          Subtitle(options, "actual", measured, true),
+          {std::move(cost), std::move(rate)}};
+}
+
+ChartFigure MakeLearningFigure(const std::vector<MetricsRow>& metrics,
+                               const std::vector<TruthRow>& truth,
+                               const RunFigureOptions& options) {
+  const std::map<int, Series> looks = MakeLearnerLooks(metrics, truth);
+  std::map<int, Colour> colours;
+  for (const auto& [learner, look] : looks) colours[learner] = look.colour;
+  const Axis rounds = RoundAxis(metrics, truth);
+
+  Chart costs = {.title = "What each learner measures",
+                 .x = rounds,
+                 .y = {.label = "mean cost y, in [0, 1]", .low = 0, .high = 1}};
+  Chart rates = {
+      .title = "What its policy does in fresh worlds",
+      .x = rounds,
+      .y = {.label = "safe arrival rate, stretched towards 1", .scale = Scale::kNines, .low = 0}};
+  std::map<int, std::vector<SeriesPoint>> measured;
+  for (const MetricsRow& row : metrics) {
+    measured[row.learner].push_back({static_cast<double>(row.round), row.y});
+  }
+  for (const auto& [learner, look] : looks) {
+    Series series = look;
+    series.points = std::move(measured[learner]);
+    costs.series.push_back(series);
+    series.points = RatePoints(RowsOf(truth, learner), RoundOf);
+    series.dot_radius = looks.size() <= kMostColoured && series.points.size() <= 30 ? 2.3 : 0;
+    if (!series.points.empty()) rates.series.push_back(std::move(series));
+  }
+  Series incumbent = kIncumbentLook;
+  incumbent.points = IncumbentPoints(metrics);
+  incumbent.steps = true;
+  costs.series.push_back(incumbent);
+  costs.marks = MakeEvents(metrics, [](const MetricsRow& row) { return row.y; }, colours);
+  incumbent.points = RatePoints(RowsOf(truth, std::nullopt), RoundOf);
+  incumbent.steps = false;
+  if (!incumbent.points.empty()) rates.series.push_back(std::move(incumbent));
+  return {TitleText(fmt::format("Learning of {} learners", looks.size()), options),
+          Subtitle(options, "right", truth, false),
+          {std::move(costs), std::move(rates)}};
+}
+
+ChartFigure MakeSecondsFigure(const std::vector<TruthRow>& truth,
+                              const std::vector<TimingRow>& timing,
+                              const std::vector<SafetyLevel>& levels,
+                              const RunFigureOptions& options) {
+  std::map<int, double> seconds_of;
+  for (const TimingRow& row : timing) seconds_of[row.round] = row.seconds;
+  std::vector<TruthRow> rows = RowsOf(truth, std::nullopt);
+  const bool of_incumbent = !rows.empty();
+  if (!of_incumbent) {
+    std::map<int, TruthRow> best;
+    for (const TruthRow& row : truth) {
+      const auto [place, first] = best.try_emplace(row.round, row);
+      if (!first && row.safe_rate > place->second.safe_rate) place->second = row;
+    }
+    for (const auto& [round, row] : best) rows.push_back(row);
+  }
+  // A logarithm has no zero: what was measured before training has no place.
+  std::erase_if(rows, [&](const TruthRow& row) {
+    const auto seconds = seconds_of.find(row.round);
+    return seconds == seconds_of.end() || !(seconds->second > 0);
+  });
+
+  Series series = kIncumbentLook;
+  series.label = of_incumbent ? "incumbent" : "best learner of the round, picked by these worlds";
+  series.line_width = 2;
+  series.points = RatePoints(rows, [&](const TruthRow& row) { return seconds_of.at(row.round); });
+  series.dot_radius = rows.size() <= 60 ? 2.6 : 0;
+  series.spread = of_incumbent ? Spread::kBand : Spread::kNone;
+
+  Chart chart = {
+      .x = {.label = "training time (s)", .scale = Scale::kLog},
+      .y = {.label = "safe arrival rate, stretched towards 1", .scale = Scale::kNines, .low = 0}};
+  MarkSeries reached = {"level first reached", MarkShape::kDiamond, {}};
+  for (std::size_t index = 0; index < levels.size(); ++index) {
+    const SafetyLevel& level = levels[index];
+    const auto first =
+        std::find_if(series.points.begin(), series.points.end(),
+                     [&](const SeriesPoint& point) { return point.y >= level.rate; });
+    std::string when = "not reached";
+    if (first != series.points.end()) {
+      when = fmt::format("{:.3g} s", first->x);
+      reached.marks.push_back({first->x, first->y, kActual, ""});
+    }
+    const std::string name = level.name.empty() ? "" : fmt::format(" ({})", level.name);
+    chart.references.push_back({level.rate, fmt::format("{}{}: {}", level.rate, name, when)});
+  }
+  chart.series = {std::move(series)};
+  chart.marks = {std::move(reached)};
+  return {.title = TitleText("Safety over training time", options),
+          .subtitle = Subtitle(options, "safe arrival rate", rows, of_incumbent),
+          .charts = {std::move(chart)},
+          .columns = 1,
+          .chart_width = 560,
+          .chart_height = 320};
+}
+
+ChartFigure MakeTradeoffFigure(std::vector<TradeoffPoint> points, const TradeoffOptions& options) {
+  std::sort(points.begin(), points.end(),
+            [](const TradeoffPoint& a, const TradeoffPoint& b) { return a.x < b.x; });
+  const Axis x = {.label = options.x_label, .scale = options.log_x ? Scale::kLog : Scale::kLinear};
+  const auto make = [&](const char* title, const char* label, MeanAndRange TradeoffPoint::* what,
+                        const Colour& colour) {
+    Series series = {
+        .colour = colour, .line_width = 1.4, .dot_radius = 3.4, .spread = Spread::kBars};
+    for (const TradeoffPoint& point : points) {
+      const MeanAndRange& value = point.*what;
+      series.points.push_back({point.x, value.mean, value.low, value.high});
+    }
+    return Chart{.title = title, .x = x, .y = {.label = label}, .series = {std::move(series)}};
+  };
+  Chart gap = make("Consensus gap", "max \u2212 min cost over learners",
+                   &TradeoffPoint::consensus_gap, kBound);
+  Chart adoptions =
+      make("Adoptions", "number per run", &TradeoffPoint::adoptions, StyleOfSeries(2).colour);
+  Chart safety = make("Final safety", "safe arrival rate", &TradeoffPoint::final_safety, kActual);
+  gap.y.low = 0;
+  adoptions.y.low = 0;
+  return {.title = options.title,
+          .subtitle = options.subtitle,
+          .charts = {std::move(gap), std::move(adoptions), std::move(safety)},
+          .columns = 3,
+          .chart_width = 270,
+          .chart_height = 220};
+}
+
+Result<void> SaveSvgAndPng(const std::string& stem, const ChartFigure& figure, IfExists if_exists) {
+  if (Result<void> saved = SaveChart(stem + ".svg", figure, if_exists); !saved) return saved;
+  return SaveChart(stem + ".png", figure, if_exists);
+}
+
+}  // namespace fedgen

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// `fedgen reproduce` as its users meet it, in its quick form: every experiment runs, writes what it
+// promises, can be killed and taken up again, and never touches a directory that is not its own.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <vector>
+
+namespace fedgen {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+std::string Slurp(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+#ifdef NDEBUG
+constexpr bool kUnoptimised = false;
+#else
+constexpr bool kUnoptimised = true;
+#endif
+
+class Reproduce : public ::testing::Test {
+ protected:
+  struct Ran {
+    int exit_code;
+    std::string out, err;
+  };
+
+  void SetUp() override {
+    std::string name = (fs::temp_directory_path() / "fedgen-reproduce-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    directory_ = name;
+  }
+  void TearDown() override { fs::remove_all(directory_); }
+
+  Ran Run(const std::string& arguments) {
+    const std::string command = "cd '" + directory_.string() +
+                                "' && '" FEDGEN_PROGRAM
+                                "' reproduce --quick --config '" FEDGEN_SOURCE_DIR
+                                "/configs/paper-tables.toml' --out results " +
+                                arguments + " >.out 2>.err </dev/null";
+    const int status = std::system(command.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, Slurp(directory_ / ".out"),
+            Slurp(directory_ / ".err")};
+  }
+  std::string Result(const std::string& name) const { return Slurp(directory_ / "results" / name); }
+
+  fs::path directory_;
+};
+
+TEST_F(Reproduce, TableOneShowsEightLearnersInAllStages) {
+  const Ran ran = Run("table1");
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("8 learners, "));
+  EXPECT_THAT(ran.out, HasSubstr("Checks"));
+  EXPECT_EQ(Result("table1/table1.txt"), ran.out);
+  const std::string csv = Result("table1/table1.csv");
+  EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 1 + 8 * 3);
+}
+
+// Why Table 2's first column may come from runs of eight: until it first stops, a learner among
+// eight is, to the last bit, a learner alone.
+TEST_F(Reproduce, ALearnerAloneEndsWhereItWouldFirstStopAmongEight) {
+  const auto row = [&](const std::string& arguments, const std::string& start) {
+    EXPECT_EQ(Run("table1 --set learner.threshold=7 " + arguments).exit_code, 0);
+    const std::string csv = Result("table1/table1.csv");
+    const std::size_t begin = csv.find("\n" + start) + 1 + start.size();
+    return csv.substr(begin, csv.find(',', begin) - begin);  // the distance, all digits
+  };
+  const std::string alone = row("--set federation.learners=1", "1,Final,200,");
+  EXPECT_EQ(row("", "1,Local,200,"), alone);
+  EXPECT_NE(row("", "2,Local,200,"), alone);
+}
+
+TEST_F(Reproduce, GoesOnWhereItWasAndTrustsNoBrokenFile) {
+  if (kUnoptimised) GTEST_SKIP() << "takes minutes in a Debug build";
+  const Ran first = Run("table2 --threads 1");
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  EXPECT_THAT(first.err, HasSubstr("0 of 17 runs were done before"));
+  const std::string csv = Result("table2/table2.csv");
+  // Sixteen learners in each column, or eighteen in three runs of six.
+  EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 1 + 16 + 16 + 16 + 18 + 16);
+
+  // As if the program had been killed: one run is missing, another is half written.
+  auto cached = fs::directory_iterator(directory_ / "results/cache");
+  fs::remove(cached->path());
+  cached = fs::directory_iterator(directory_ / "results/cache");
+  fs::resize_file(cached->path(), fs::file_size(cached->path()) / 2);
+  const Ran second = Run("table2 --threads 3");
+  EXPECT_EQ(second.exit_code, 0) << second.err;
+  EXPECT_THAT(second.err, HasSubstr("15 of 17 runs were done before"));
+  EXPECT_EQ(second.out, first.out);
+  EXPECT_EQ(Result("table2/table2.csv"), csv);
+}
+
+TEST_F(Reproduce, DrawsTheFiguresOfARun) {
+  for (int time = 0; time < 2; ++time) {  // the second only draws again
+    const Ran ran = Run("figures");
+    ASSERT_EQ(ran.exit_code, 0) << ran.err;
+    EXPECT_THAT(ran.out, HasSubstr("figures of learner "));
+    for (const char* name : {"bounds", "learning", "world", "trajectories"}) {
+      const std::string stem = std::string("figures/run/figures/") + name;
+      EXPECT_THAT(Result(stem + ".png"), StartsWith("\x89PNG"));
+      EXPECT_THAT(Result(stem + ".svg"), HasSubstr("<svg"));
+    }
+  }
+}
+
+TEST_F(Reproduce, DrawsEveryTradeoff) {
+  if (kUnoptimised) GTEST_SKIP() << "takes minutes in a Debug build";
+  const Ran ran = Run("tradeoffs");
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_EQ(Result("tradeoffs/tradeoffs.txt").empty(), false);
+  for (const char* name : {"gamma", "b", "worlds", "q", "step", "learners"}) {
+    const std::string stem = std::string("tradeoffs/") + name;
+    EXPECT_THAT(Result(stem + ".png"), StartsWith("\x89PNG"));
+    EXPECT_THAT(Result(stem + ".svg"), HasSubstr("<svg"));
+    const std::string csv = Result(stem + ".csv");
+    EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 1 + 2 * 2);
+  }
+}
+
+TEST_F(Reproduce, ComparesAtEqualNumbersOfEpisodes) {
+  if (kUnoptimised) GTEST_SKIP() << "takes minutes in a Debug build";
+  const Ran ran = Run("comparison");
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr(" ahead of "));
+  std::istringstream csv(Result("comparison/comparison.csv"));
+  std::string line;
+  std::getline(csv, line);
+  std::vector<double> budget;
+  int rows = 0;
+  while (std::getline(csv, line)) {
+    std::istringstream fields(line);
+    std::vector<std::string> row;
+    for (std::string field; std::getline(fields, field, ',');) row.push_back(field);
+    ASSERT_EQ(row.size(), 8u);
+    const double episodes = std::stod(row[3]);
+    if (row[0] == "fedgen") {
+      budget.push_back(episodes);
+    } else {
+      // Whole rounds that fit into the budget; one more would not.
+      const double allowed = budget[static_cast<std::size_t>(rows % 2)];
+      EXPECT_LE(episodes, allowed) << line;
+      EXPECT_GT(episodes * (1 + 1 / std::stod(row[2])), allowed) << line;
+    }
+    ++rows;
+  }
+  EXPECT_EQ(rows, 4 * 2);
+}
+
+TEST_F(Reproduce, RefusesWhatItDidNotMakeAndWhatItDoesNotKnow) {
+  fs::create_directory(directory_ / "results");
+  std::ofstream(directory_ / "results/thesis.txt") << "precious";
+  const Ran foreign = Run("table1");
+  EXPECT_EQ(foreign.exit_code, 7);
+  EXPECT_THAT(foreign.err, HasSubstr("results: is not empty and was not made by fedgen reproduce"));
+  EXPECT_EQ(std::distance(fs::directory_iterator(directory_ / "results"), {}), 1);
+
+  fs::remove_all(directory_ / "results");
+  const Ran unknown = Run("tabel1");
+  EXPECT_EQ(unknown.exit_code, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("did you mean table1?"));
+  EXPECT_EQ(Run("table1 --set robot.radus=1").exit_code, 3);
+  EXPECT_FALSE(fs::exists(directory_ / "results"));
+}
+
+}  // namespace
+}  // namespace fedgen

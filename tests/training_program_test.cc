@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// `fedgen train` as its users meet it: the same bytes for any number of threads, after kill -9 at
+// any moment, and after a disk that was full.
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "fedgen/base/random.h"
+
+namespace fedgen {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+std::string Slurp(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+class Training : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (fs::temp_directory_path() / "fedgen-train-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    directory_ = name;
+  }
+  void TearDown() override { fs::remove_all(directory_); }
+
+  struct Ran {
+    int exit_code = -1;  // -1: killed
+    std::string out, err;
+  };
+
+  Ran Run(const std::string& arguments, const std::string& before = "") {
+    const std::string command = "cd '" + directory_.string() + "' && " + before +
+                                "'" FEDGEN_PROGRAM "' " + arguments + " >.out 2>.err </dev/null";
+    const int status = std::system(command.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, Slurp(directory_ / ".out"),
+            Slurp(directory_ / ".err")};
+  }
+
+  // Runs the program and kills it -9 once it has said `lines` lines on stderr. Returns whether it
+  // had to be killed.
+  bool RunAndKill(const std::vector<std::string>& arguments, int lines) {
+    int ends[2];
+    EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::dup2(ends[1], STDERR_FILENO);
+      const int null = ::open("/dev/null", O_WRONLY);
+      ::dup2(null, STDOUT_FILENO);
+      std::vector<char*> argv = {const_cast<char*>(FEDGEN_PROGRAM)};  // NOLINT(*const-cast)
+      for (const std::string& argument : arguments) {
+        argv.push_back(const_cast<char*>(argument.c_str()));  // NOLINT(*const-cast)
+      }
+      argv.push_back(nullptr);
+      if (::chdir(directory_.c_str()) == 0) ::execv(FEDGEN_PROGRAM, argv.data());
+      ::_exit(127);
+    }
+    ::close(ends[1]);
+    char c = 0;
+    while (lines > 0 && ::read(ends[0], &c, 1) == 1) lines -= c == '\n' ? 1 : 0;
+    if (lines == 0) ::kill(child, SIGKILL);
+    ::close(ends[0]);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    return WIFSIGNALED(status);
+  }
+
+  // Every file of a run but what depends on the clock.
+  std::map<std::string, std::string> Bytes(const std::string& run) const {
+    std::map<std::string, std::string> bytes;
+    for (const auto& entry : fs::recursive_directory_iterator(directory_ / run)) {
+      const std::string name = fs::relative(entry.path(), directory_ / run).string();
+      if (!entry.is_regular_file() || name == "timing.csv") continue;
+      if (name.starts_with("figures/seconds")) continue;
+      bytes[name] = Slurp(entry.path());
+    }
+    return bytes;
+  }
+
+  void ExpectSameRuns(const std::string& a, const std::string& b) const {
+    const auto left = Bytes(a);
+    const auto right = Bytes(b);
+    std::vector<std::string> left_names, right_names;
+    for (const auto& [name, bytes] : left) left_names.push_back(name);
+    for (const auto& [name, bytes] : right) right_names.push_back(name);
+    EXPECT_EQ(left_names, right_names);
+    for (const auto& [name, bytes] : left) {
+      EXPECT_TRUE(right.contains(name) && right.at(name) == bytes) << name << " differs";
+    }
+  }
+
+  fs::path directory_;
+  const std::string config_ = FEDGEN_SOURCE_DIR "/configs/quick.toml";
+#ifdef NDEBUG
+  const std::string small_ =
+      " --set federation.rounds=24 --set federation.selection_worlds=500 --set "
+      "federation.certificate_worlds=500 --set federation.track_every=5 --set "
+      "federation.track_worlds=100 --set learner.window=3 --set learner.stock_every=6 --set "
+      "learner.stock_worlds=400 --set federation.average_every=7 ";
+#else
+  const std::string small_ =
+      " --set federation.rounds=10 --set federation.selection_worlds=100 --set "
+      "federation.certificate_worlds=100 --set federation.track_every=5 --set "
+      "federation.track_worlds=50 --set learner.window=2 --set learner.stock_every=4 --set "
+      "learner.stock_worlds=100 --set learner.worlds=16 --set learner.pairs=4 --set "
+      "federation.average_every=3 ";
+#endif
+};
+
+TEST_F(Training, LeavesEverythingThatIsPromised) {
+  const Ran ran = Run("train --config '" + config_ + "'" + small_ + "--out run --seed 3");
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("safe arrival >= "));
+  const auto bytes = Bytes("run");
+  for (const char* name :
+       {"run.json", "config.toml", "checkpoint.fgc", "metrics.csv", "truth.csv", "summary.json",
+        "certificate.json", "policies/initial-1.fgp", "policies/final-4.fgp", "policies/best.fgp",
+        "policies/incumbent.fgp", "figures/bounds.svg", "figures/learning.png",
+        "figures/trajectories.svg", "figures/world.png"}) {
+    EXPECT_TRUE(bytes.contains(name)) << name;
+  }
+  const nlohmann::json summary = nlohmann::json::parse(bytes.at("summary.json"));
+  EXPECT_EQ(summary["seed"], 3);
+  EXPECT_EQ(summary["learners"].size(), 4);
+  // The certificate is that of best.fgp in this configuration.
+  EXPECT_EQ(Run("verify run/certificate.json --policy run/policies/best.fgp --config "
+                "run/config.toml")
+                .exit_code,
+            0);
+  // Drawing again draws the same.
+  EXPECT_EQ(Run("plot run").exit_code, 0);
+  EXPECT_TRUE(Bytes("run") == bytes);
+}
+
+TEST_F(Training, GivesTheSameBytesForAnyNumberOfThreads) {
+  const std::string train = "train --config '" + config_ + "'" + small_;
+  ASSERT_EQ(Run(train + "--out a -t 1").exit_code, 0);
+  ASSERT_EQ(Run(train + "--out b -t 3").exit_code, 0);
+  ExpectSameRuns("a", "b");
+  ASSERT_EQ(Run(train + "--out c -t 2 --seed 2").exit_code, 0);
+  EXPECT_NE(Bytes("a").at("metrics.csv"), Bytes("c").at("metrics.csv"));
+}
+
+// A run keeps the policy it begins with: what becomes of the file does not matter.
+TEST_F(Training, KeepsTheInitialPolicyItWasGiven) {
+  ASSERT_EQ(Run("policy new --config '" + config_ + "' --seed 5 -o given.fgp").exit_code, 0);
+  const std::string given = "--set 'learners=[{initial_policy=\"given.fgp\"}]' ";
+  ASSERT_EQ(Run("train --config '" + config_ + "'" + small_ + given + "--out whole").exit_code, 0);
+  EXPECT_EQ(Slurp(directory_ / "whole/policies/initial-1.fgp"), Slurp(directory_ / "given.fgp"));
+  std::vector<std::string> start = {"train",
+                                    "--config",
+                                    config_,
+                                    "--out",
+                                    "broken",
+                                    "--set",
+                                    "learners=[{initial_policy=\"given.fgp\"}]"};
+  std::string word;
+  for (std::istringstream words(small_); words >> word;) start.push_back(word);
+  ASSERT_TRUE(RunAndKill(start, 2));
+  fs::remove(directory_ / "given.fgp");
+  fs::remove(directory_ / "broken/policies/initial-2.fgp");  // drawn: made again
+  ASSERT_EQ(Run("train --resume broken").exit_code, 0);
+  ExpectSameRuns("whole", "broken");
+}
+
+// What a run was resolved to reads as the same run.
+TEST_F(Training, CanBeRepeatedFromItsOwnConfiguration) {
+  ASSERT_EQ(Run("train --config '" + config_ + "'" + small_ + "--out a").exit_code, 0);
+  ASSERT_EQ(Run("train --config a/config.toml --out b").exit_code, 0);
+  auto a = Bytes("a");
+  auto b = Bytes("b");
+  EXPECT_EQ(a.at("config.toml"), b.at("config.toml"));
+  EXPECT_EQ(a.at("metrics.csv"), b.at("metrics.csv"));
+  EXPECT_EQ(a.at("policies/best.fgp"), b.at("policies/best.fgp"));
+}
+
+TEST_F(Training, SurvivesKillsAtAnyMoment) {
+  ASSERT_EQ(Run("train --config '" + config_ + "'" + small_ + "--out whole").exit_code, 0);
+  std::vector<std::string> start = {"train", "--config", config_, "--out", "broken", "-t", "2"};
+  std::string word;
+  for (std::istringstream words(small_); words >> word;) start.push_back(word);
+  int kills = 0;
+  bool killed = RunAndKill(start, 2);
+  for (std::uint64_t attempt = 0; killed && attempt < 60; ++attempt) {
+    ++kills;
+    // Between 2 and 7 lines: some starts get a few rounds far, some none.
+    const int lines = UniformInt(Key(5).Block(attempt)[0], 2, 7);
+    killed = RunAndKill({"train", "--resume", "broken", "-t", "1"}, lines);
+  }
+  ASSERT_EQ(Run("train --resume broken").exit_code, 0) << "again: it was over already";
+  EXPECT_GE(kills, 2);
+  ExpectSameRuns("whole", "broken");
+}
+
+TEST_F(Training, SaysWhenItCannotWriteAndGoesOnLater) {
+  ASSERT_EQ(Run("train --config '" + config_ + "'" + small_ + "--out whole").exit_code, 0);
+  std::vector<std::string> start = {"train", "--config", config_, "--out", "broken"};
+  std::string word;
+  for (std::istringstream words(small_); words >> word;) start.push_back(word);
+  ASSERT_TRUE(RunAndKill(start, 4));
+  const std::string checkpoint = Slurp(directory_ / "broken/checkpoint.fgc");
+  ASSERT_GT(checkpoint.size(), 8U * 1024);
+  // No file may grow beyond 8 blocks (of 512 or 1024 bytes): the next checkpoint does.
+  const Ran full = Run("train --resume broken", "trap '' XFSZ; ulimit -f 8; ");
+  EXPECT_EQ(full.exit_code, 6) << full.err;
+  EXPECT_THAT(full.err, HasSubstr("cannot write"));
+  EXPECT_TRUE(Slurp(directory_ / "broken/checkpoint.fgc") == checkpoint) << "is still there";
+  ASSERT_EQ(Run("train --resume broken").exit_code, 0);
+  ExpectSameRuns("whole", "broken");
+  // Where nothing can be made, nothing is.
+  std::ofstream(directory_ / "file") << "x";
+  EXPECT_EQ(Run("train --config '" + config_ + "' --out file/run").exit_code, 6);
+}
+
+TEST_F(Training, RefusesWhatMakesNoSense) {
+  const auto expect_mistake = [&](const std::string& arguments, int code, const char* says) {
+    const Ran ran = Run(arguments);
+    EXPECT_EQ(ran.exit_code, code) << ran.err;
+    EXPECT_THAT(ran.err, HasSubstr(says));
+  };
+  const std::string config = "--config '" + config_ + "' ";
+  fs::create_directory(directory_ / "there");
+  expect_mistake("train", 2, "--config or --resume");
+  expect_mistake("train " + config + "--out there", 7, "there: already exists");
+  expect_mistake("train " + config + "--resume there", 2, "--resume continues");
+  expect_mistake("train --resume there", 6, "holds no run");
+  expect_mistake("train --resume nowhere", 6, "holds no run");
+  expect_mistake("train " + config + "--algorithm fedgne --out x", 2, "--algorithm");
+  expect_mistake("train --resume there --seed 2", 2, "--resume continues");
+  expect_mistake("train " + config + "--set learner.pairs=1 --out x", 3, "must be in 2..100000");
+  expect_mistake("train " + config + "--set federation.gamma=1 --out x", 3, "must be in (0, 1)");
+  expect_mistake("train " + config + "--set learner.bias=some --out x", 3,
+                 "must be a number or worlds, paper");
+  EXPECT_FALSE(fs::exists(directory_ / "x"));
+  expect_mistake("plot there", 6, "holds no run");
+
+  // A table that was shortened.
+  ASSERT_EQ(Run("train " + config + small_ + "--out run").exit_code, 0);
+  const std::string metrics = Slurp(directory_ / "run/metrics.csv");
+  std::ofstream(directory_ / "run/metrics.csv", std::ios::binary)
+      << metrics.substr(0, metrics.size() / 2);
+  expect_mistake("train --resume run", 4, "should have");
+  std::ofstream(directory_ / "run/metrics.csv", std::ios::binary) << metrics;
+  ASSERT_EQ(Run("train --resume run").exit_code, 0);
+  // A checkpoint that was cut or altered.
+  const std::string bytes = Slurp(directory_ / "run/checkpoint.fgc");
+  std::ofstream(directory_ / "run/checkpoint.fgc", std::ios::binary)
+      << bytes.substr(0, bytes.size() / 2);
+  expect_mistake("train --resume run", 4, "checkpoint.fgc: its SHA-256 does not fit");
+  // And one of another run.
+  ASSERT_EQ(Run("train " + config + small_ + "--out other --seed 9").exit_code, 0);
+  fs::copy_file(directory_ / "other/checkpoint.fgc", directory_ / "run/checkpoint.fgc",
+                fs::copy_options::overwrite_existing);
+  expect_mistake("train --resume run", 5, "belongs to another run");
+}
+
+TEST_F(Training, WarnsThatThePrintedNumbersAllowNoAdoption) {
+  const Ran ran =
+      Run("train --config '" FEDGEN_SOURCE_DIR
+          "/configs/paper-text.toml' --out run --set federation.rounds=2 --set "
+          "federation.selection_worlds=50 --set federation.certificate_worlds=50 --no-figures");
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_THAT(ran.err, HasSubstr("b = 0.5147: no adoption can happen"));
+}
+
+TEST_F(Training, RunsEveryAlgorithmAndOption) {
+  for (const char* options :
+       {"--algorithm local", "--algorithm fedavg", "--algorithm centralized",
+        "--set learner.estimator=finite-differences", "--set learner.optimizer=clipup",
+        "--set learner.stop=auto", "--set learner.cost=plain --set learner.sigma_rate=0.5",
+        "--set policy.normalisation=measured", "--learners 2",
+        "--set learner.bias=0.05 --set learner.starts=2",
+        "--set 'learners=[{worlds=32,step=0.02},{world={random_discs={count=12}}}]'"}) {
+    fs::remove_all(directory_ / "run");
+    const Ran ran = Run("train --config '" + config_ + "'" + small_ +
+                        "--set federation.rounds=4 --no-figures --out run " + options);
+    EXPECT_EQ(ran.exit_code, 0) << options << "\n" << ran.err;
+    const auto summary = nlohmann::json::parse(Slurp(directory_ / "run/summary.json"));
+    EXPECT_GT(summary["episodes"].get<std::int64_t>(), 0) << options;
+  }
+}
+
+TEST_F(Training, EstimatesWhatTheTheoremsAskFor) {
+  const Ran ran = Run("estimate --config '" + config_ + "'" + small_ + "--repeats 3");
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("noise of z"));
+  EXPECT_THAT(ran.out, HasSubstr("q >= 4 sigma"));
+}
+
+}  // namespace
+}  // namespace fedgen
