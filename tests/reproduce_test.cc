@@ -27,12 +27,6 @@ std::string Slurp(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-#ifdef NDEBUG
-constexpr bool kUnoptimised = false;
-#else
-constexpr bool kUnoptimised = true;
-#endif
-
 class Reproduce : public ::testing::Test {
  protected:
   struct Ran {
@@ -87,7 +81,6 @@ TEST_F(Reproduce, ALearnerAloneEndsWhereItWouldFirstStopAmongEight) {
 }
 
 TEST_F(Reproduce, GoesOnWhereItWasAndTrustsNoBrokenFile) {
-  if (kUnoptimised) GTEST_SKIP() << "takes minutes in a Debug build";
   const Ran first = Run("table2 --threads 1");
   ASSERT_EQ(first.exit_code, 0) << first.err;
   EXPECT_THAT(first.err, HasSubstr("0 of 17 runs were done before"));
@@ -121,7 +114,6 @@ TEST_F(Reproduce, DrawsTheFiguresOfARun) {
 }
 
 TEST_F(Reproduce, DrawsEveryTradeoff) {
-  if (kUnoptimised) GTEST_SKIP() << "takes minutes in a Debug build";
   const Ran ran = Run("tradeoffs");
   ASSERT_EQ(ran.exit_code, 0) << ran.err;
   EXPECT_EQ(Result("tradeoffs/tradeoffs.txt").empty(), false);
@@ -135,7 +127,6 @@ TEST_F(Reproduce, DrawsEveryTradeoff) {
 }
 
 TEST_F(Reproduce, ComparesAtEqualNumbersOfEpisodes) {
-  if (kUnoptimised) GTEST_SKIP() << "takes minutes in a Debug build";
   const Ran ran = Run("comparison");
   ASSERT_EQ(ran.exit_code, 0) << ran.err;
   EXPECT_THAT(ran.out, HasSubstr(" ahead of "));
