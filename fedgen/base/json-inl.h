@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -266,11 +267,13 @@ inline Problem ReadFloat(const Json& json, float& value) {
 }
 
 /// An integer (3, not 3.0) in [low, high].
-inline Problem ReadInt(const Json& json, int low, int high, int& value) {
+template <typename Integer>
+Problem ReadInt(const Json& json, std::type_identity_t<Integer> low,
+                std::type_identity_t<Integer> high, Integer& value) {
   if (!json.is_number_integer() || json < low || json > high) {
     return fmt::format("{}: must be an integer in {}..{}", Describe(json), low, high);
   }
-  value = json.get<int>();
+  value = json.get<Integer>();
   return std::nullopt;
 }
 
@@ -286,6 +289,15 @@ inline Problem ReadName(const Json& json, std::span<const std::string_view> name
     return fmt::format("{}, did you mean {}?", rule, NearestName(text, known));
   }
   index = static_cast<std::size_t>(found - names.begin());
+  return std::nullopt;
+}
+
+/// One of the names of an enumeration that counts from 0.
+template <typename Enum>
+Problem ReadEnum(const Json& json, std::span<const std::string_view> names, Enum& value) {
+  std::size_t index = 0;
+  if (Problem problem = ReadName(json, names, index)) return problem;
+  value = static_cast<Enum>(index);
   return std::nullopt;
 }
 

@@ -18,7 +18,7 @@ constexpr int kVersion = 1;
 constexpr std::size_t kMaxBytes = 1 << 16;
 constexpr JsonLimits kLimits{.max_depth = 1, .max_values = 100};
 constexpr std::array<std::string_view, 2> kMethods = {"clopper-pearson", "betting"};
-constexpr std::int64_t kMaxStarts = 10'000;
+constexpr std::int32_t kMaxStarts = 10'000;
 
 nlohmann::ordered_json ToJson(const Certificate& c) {
   nlohmann::ordered_json json;
@@ -83,15 +83,6 @@ Problem ReadWord(const Json& json, std::uint64_t& word) {
   return Describe(json) + ": must be 0x and 16 lower-case hexadecimal digits";
 }
 
-template <typename Integer>
-Problem ReadCount(const Json& json, std::int64_t low, std::int64_t high, Integer& count) {
-  if (!json.is_number_integer() || json < low || json > high) {
-    return fmt::format("{}: must be an integer in {}..{}", Describe(json), low, high);
-  }
-  count = json.get<Integer>();
-  return std::nullopt;
-}
-
 Problem ReadUnit(const Json& json, double& value) {
   if (json.is_number()) value = json.get<double>();
   if (json.is_number() && value >= 0 && value <= 1) return std::nullopt;
@@ -105,10 +96,7 @@ Problem ReadConfidence(const Json& json, double& value) {
 }
 
 Problem ReadMethod(const Json& json, BoundMethod& method) {
-  std::size_t index = 0;
-  if (Problem problem = ReadName(json, kMethods, index)) return problem;
-  method = static_cast<BoundMethod>(index);
-  return std::nullopt;
+  return ReadEnum(json, kMethods, method);
 }
 
 Problem ReadCertificate(std::string_view text, Certificate& c) {
@@ -138,11 +126,11 @@ Problem ReadCertificate(std::string_view text, Certificate& c) {
   read("policy_sha256", ReadSha256, c.policy_sha256);
   read("task_sha256", ReadSha256, c.task_sha256);
   read("worlds",
-       [&](const Json& value) { return ReadCount(value, 1, kMaxCertificateWorlds, c.worlds); });
+       [&](const Json& value) { return ReadInt(value, 1, kMaxCertificateWorlds, c.worlds); });
   read("starts_per_world",
-       [&](const Json& value) { return ReadCount(value, 1, kMaxStarts, c.starts_per_world); });
+       [&](const Json& value) { return ReadInt(value, 1, kMaxStarts, c.starts_per_world); });
   const auto read_episodes = [&](const Json& value, std::int64_t& count) {
-    return ReadCount(value, 0, c.worlds * c.starts_per_world, count);
+    return ReadInt(value, 0, c.worlds * c.starts_per_world, count);
   };
   read("confidence", ReadConfidence, c.confidence);
   read("seed", ReadWord, c.seed);

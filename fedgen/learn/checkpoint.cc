@@ -119,46 +119,27 @@ class Reader {
   std::string problem_;
 };
 
+template <typename Archive, typename... Fields>
+void Each(Archive& archive, Fields&... fields) {
+  (archive(fields), ...);
+}
+
 template <typename Archive, typename State>
 void VisitLearner(Archive& a, State& s) {
-  a(s.search.mu);
-  a(s.search.sigma);
-  a(s.y);
-  a(s.b);
-  a(s.z_norm);
-  a(s.spread);
-  a(s.measured_round);
-  a(s.zeta);
-  a(s.stopped);
-  a(s.stock_round);
-  a(s.origin);
-  a(s.adoptions);
-  a(s.episodes);
-  a(s.optimizer.steps);
-  a(s.optimizer.first);
-  a(s.optimizer.second);
-  a(s.stop.recent);
-  a(s.stop.threshold);
-  a(s.first_stop);
-  a(s.first_stopped);
+  Each(a, s.search.mu, s.search.sigma, s.y, s.b, s.z_norm, s.spread, s.measured_round, s.zeta,
+       s.stopped, s.stock_round, s.origin, s.adoptions, s.episodes, s.optimizer.steps,
+       s.optimizer.first, s.optimizer.second, s.stop.recent, s.stop.threshold, s.first_stop,
+       s.first_stopped);
 }
 
 template <typename Archive, typename S>
 void VisitSubmission(Archive& a, S& s) {
-  a(s.learner);
-  a(s.round);
-  a(s.origin);
-  a(s.y);
-  a(s.b);
-  a(s.theta);
-  a(s.hash);
+  Each(a, s.learner, s.round, s.origin, s.y, s.b, s.theta, s.hash);
 }
 
 template <typename Archive, typename C>
 void VisitCandidate(Archive& a, C& c) {
-  a(c.measurer);
-  a(c.origin);
-  a(c.theta);
+  Each(a, c.measurer, c.origin, c.theta);
 }
 
 template <typename Archive, typename T>

@@ -66,6 +66,26 @@ class Estimator : public Objective {
     return costs;
   }
 
+  // All but the gradient and its spread, which begin at zero.
+  Measurement BeginMeasurement(const CostSource::Costs& costs, std::size_t num_parameters) const {
+    Measurement m;
+    m.y = costs.y;
+    m.episodes = costs.episodes;
+    m.steps = costs.steps;
+    m.pairs = options_.pairs;
+    m.z_mu.assign(num_parameters, 0.0);
+    m.z_sigma.assign(num_parameters, 0.0);
+    return m;
+  }
+
+  // The variance of z, the mean of the pairs' gradients g_p, were they independent (Eq. 22).
+  // `squares` is the sum of |g_p|^2.
+  double Variance(std::span<const double> z, double squares) const {
+    const auto pairs = static_cast<double>(num_pairs());
+    const double norm = Norm(z);
+    return std::max(0.0, squares - pairs * norm * norm) / (pairs * (pairs - 1));
+  }
+
   EstimatorOptions options_;
   std::shared_ptr<CostSource> costs_;
   Kernel kernel_;
@@ -83,13 +103,7 @@ class EvolutionStrategies final : public Estimator {
     DrawDirections(n, key);
     const CostSource::Costs costs = MeasurePairs(search, search.sigma, key);
 
-    Measurement m;
-    m.y = costs.y;
-    m.episodes = costs.episodes;
-    m.steps = costs.steps;
-    m.pairs = options_.pairs;
-    m.z_mu.assign(n, 0.0);
-    m.z_sigma.assign(n, 0.0);
+    Measurement m = BeginMeasurement(costs, n);
     std::vector<double> inverse_sigma(n);  // 0 where frozen
     for (std::size_t index = 0; index < n; ++index) {
       const double sigma = static_cast<double>(search.sigma[index]);
@@ -97,7 +111,7 @@ class EvolutionStrategies final : public Estimator {
     }
     double total = 0;
     for (const double cost : costs.members) total += cost;
-    double squares = 0;  // sum over pairs of |g_p|^2, for the spread
+    double squares = 0;  // sum over pairs of |g_p|^2
     for (std::size_t pair = 0; pair < num_pairs(); ++pair) {
       const auto& e = directions_[pair];
       const double half_difference = HalfDifference(costs.members, pair);
@@ -116,8 +130,7 @@ class EvolutionStrategies final : public Estimator {
     }
     for (double& value : m.z_mu) value /= pairs;
     for (double& value : m.z_sigma) value /= pairs;
-    const double norm = Norm(m.z_mu);
-    m.spread = std::sqrt(std::max(0.0, squares - pairs * norm * norm) / (pairs * (pairs - 1)));
+    m.spread = std::sqrt(Variance(m.z_mu, squares));
     return m;
   }
 };
@@ -141,13 +154,7 @@ class FiniteDifferences final : public Estimator {
     }
     const CostSource::Costs costs = MeasurePairs(search, scale, key);
 
-    Measurement m;
-    m.y = costs.y;
-    m.episodes = costs.episodes;
-    m.steps = costs.steps;
-    m.pairs = options_.pairs;
-    m.z_mu.assign(n, 0.0);
-    m.z_sigma.assign(n, 0.0);
+    Measurement m = BeginMeasurement(costs, n);
     const auto pairs = static_cast<double>(num_pairs());
     double squares = 0;
     for (std::size_t pair = 0; pair < num_pairs(); ++pair) {
@@ -166,12 +173,10 @@ class FiniteDifferences final : public Estimator {
     // is left of the last set does, by v |grad|^2. The formula for independent ones (Eq. 22) gives
     // (D - 1 - v) / (P - 1) |grad|^2 in mean.
     if (free_count > 0) {
-      const double norm = Norm(m.z_mu);
       const double begun = std::fmod(pairs, free_count) / free_count;
       const double v = std::pow(free_count / pairs, 2) * begun * (1 - begun);
       const double left = v > 0 ? v * (pairs - 1) / (free_count - 1 - v) : 0;
-      m.spread =
-          std::sqrt(std::max(0.0, squares - pairs * norm * norm) / (pairs * (pairs - 1)) * left);
+      m.spread = std::sqrt(Variance(m.z_mu, squares) * left);
     }
     return m;
   }

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "fedgen/base/check.h"
+
 namespace fedgen {
 
 Result<Exchanged> InProcessExchange::Submit(int round, std::span<const Submission> submissions) {
@@ -37,18 +39,30 @@ std::optional<Candidate> Average(std::span<const Submission> submissions) {
   if (commonest == members.end() || commonest->second < 2) return std::nullopt;
   Candidate candidate;
   candidate.origin = commonest->first;
-  std::vector<double> sum;
+  std::vector<std::span<const float>> thetas;
   for (const Submission& submission : submissions) {
-    if (submission.origin != candidate.origin) continue;
-    sum.resize(submission.theta.size());
+    if (submission.origin == candidate.origin) thetas.emplace_back(submission.theta);
+  }
+  candidate.theta = MeanOf(thetas);
+  return candidate;
+}
+
+std::vector<float> MeanOf(std::span<const std::span<const float>> thetas) {
+  FEDGEN_CHECK(!thetas.empty(), "the mean of no policy");
+  std::vector<double> sum(thetas.front().size());
+  for (const std::span<const float> theta : thetas) {
+    FEDGEN_CHECK(theta.size() == sum.size(), "policies of {} and {} parameters", theta.size(),
+                 sum.size());
     for (std::size_t index = 0; index < sum.size(); ++index) {
-      sum[index] += static_cast<double>(submission.theta[index]);
+      sum[index] += static_cast<double>(theta[index]);
     }
   }
+  std::vector<float> mean;
+  mean.reserve(sum.size());
   for (const double value : sum) {
-    candidate.theta.push_back(static_cast<float>(value / commonest->second));
+    mean.push_back(static_cast<float>(value / static_cast<double>(thetas.size())));
   }
-  return candidate;
+  return mean;
 }
 
 }  // namespace fedgen

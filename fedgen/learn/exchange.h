@@ -63,4 +63,7 @@ class InProcessExchange final : public Exchange {
 /// makes sense.
 std::optional<Candidate> Average(std::span<const Submission> submissions);
 
+/// The mean of one or more policies, summed in their order.
+std::vector<float> MeanOf(std::span<const std::span<const float>> thetas);
+
 }  // namespace fedgen

@@ -92,14 +92,17 @@ Result<RoundReport> Federation::Round() {
 Ending Federation::FindEnding() const {
   if (round_ >= options_.rounds) return Ending::kRounds;
   if (options_.episodes > 0 && episodes() >= options_.episodes) return Ending::kEpisodes;
-  // Nothing will ever change: everyone has stopped, no candidate is on its way, and the incumbent
-  // tempts nobody.
+  // Nothing will ever change: everyone has stopped, no candidate is on its way, the mean of the
+  // policies as they are now has been one, and the incumbent tempts nobody.
+  const int averaged_round =
+      options_.average_every > 0 ? round_ - round_ % options_.average_every : round_;
   const auto at_rest = [&](const std::unique_ptr<Learner>& learner) {
     const Submission* incumbent = Incumbent(exchange_.knowledge());
     const LearnerState& state = learner->state();
     const bool stock_due =
         learner->options().stock_every > 0 && state.stock_round < state.measured_round;
-    return state.stopped && !stock_due &&
+    const bool average_due = averaged_round < state.measured_round;
+    return state.stopped && !stock_due && !average_due &&
            (incumbent == nullptr || !learner->WouldAdopt(*incumbent, true));
   };
   const bool settled =
@@ -125,17 +128,9 @@ void Federation::set_state(FederationState state) {
 }
 
 void Federation::AverageAll() {
-  const std::size_t n = learners_.front()->state().search.mu.size();
-  std::vector<double> sum(n);
-  for (const auto& learner : learners_) {
-    for (std::size_t index = 0; index < n; ++index) {
-      sum[index] += static_cast<double>(learner->state().search.mu[index]);
-    }
-  }
-  std::vector<float> mean(n);
-  for (std::size_t index = 0; index < n; ++index) {
-    mean[index] = static_cast<float>(sum[index] / static_cast<double>(learners_.size()));
-  }
+  std::vector<std::span<const float>> thetas;
+  for (const auto& learner : learners_) thetas.emplace_back(learner->state().search.mu);
+  const std::vector<float> mean = MeanOf(thetas);
   for (const auto& learner : learners_) learner->ContinueFrom(mean);
 }
 

@@ -550,6 +550,33 @@ TEST(Federation, HasAveragedCandidatesMeasuredInTheNextRound) {
   EXPECT_THAT(federation.state().candidates, IsEmpty());
 }
 
+// Both stop in round 1, on either side of a better policy, and tempt nobody. Their mean is due in
+// round 4 and does.
+TEST(Federation, DoesNotSettleBeforeTheLastAverageWasMeasured) {
+  FederationOptions options;
+  options.average_every = 4;
+  const auto valley = [](const Search& search, Key) {
+    Measurement m;
+    m.y = search.mu[0] == 3 ? 0.2 : 0.5;
+    m.z_mu = {0};
+    m.z_sigma = {0};
+    return m;
+  };
+  Federation federation =
+      Two(options, std::make_unique<Scripted>(valley), std::make_unique<Scripted>(valley));
+  LearnerState state = federation.learners()[1]->state();
+  state.origin = 0;
+  federation.learners()[1]->set_state(state);
+  while (federation.FindEnding() == Ending::kNotYet) ASSERT_TRUE(federation.Round());
+  EXPECT_EQ(federation.FindEnding(), Ending::kSettled);
+  for (const auto& learner : federation.learners()) {
+    EXPECT_EQ(learner->state().search.mu, std::vector<float>{3});
+  }
+  // Round 4 nominates, 5 adopts, 6 measures and stops; the mean of two equal policies, nominated in
+  // round 8, is the last that could have changed anything.
+  EXPECT_EQ(federation.state().round, 9);
+}
+
 TEST(Federation, SaysWhenAnAutomaticThresholdStopsALearnerAtOnce) {
   LearnerOptions options = WithBias(0.1);
   options.stop.rule = StopOptions::Rule::kAuto;

@@ -207,14 +207,6 @@ Problem ReadBool(const Json& json, bool& value) {
   return std::nullopt;
 }
 
-template <typename Enum>
-Problem ReadEnum(const Json& json, std::span<const std::string_view> names, Enum& value) {
-  std::size_t index = 0;
-  if (Problem problem = ReadName(json, names, index)) return problem;
-  value = static_cast<Enum>(index);
-  return std::nullopt;
-}
-
 // An array; `read` takes one entry as ReadFloat does.
 template <typename T, typename Read>
 Problem ReadList(const Json& document, const char* field, std::vector<T>& values,

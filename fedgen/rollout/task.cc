@@ -9,37 +9,45 @@
 namespace fedgen {
 namespace {
 
-// Collects `name=value` lines. Doubles are written in the shortest form that reads back the same.
+// Collects `part.name=value` lines. Doubles are written in the shortest form that reads back the
+// same.
 class Lines {
  public:
   explicit Lines(std::string& text) : text_(text) {}
 
-  void Put(std::string_view name, double value) { Write(name, fmt::format("{}", value)); }
-  void Put(std::string_view name, int value) { Write(name, fmt::format("{}", value)); }
-  void Put(std::string_view name, const Interval& value) {
+  /// The fields of one part: Put("robot", "speed", speed, "radius", radius).
+  template <typename Value, typename... Rest>
+  void Put(std::string_view part, std::string_view name, const Value& value, const Rest&... rest) {
+    Field(fmt::format("{}.{}", part, name), value);
+    if constexpr (sizeof...(rest) > 0) Put(part, rest...);
+  }
+
+ private:
+  void Field(std::string_view name, double value) { Write(name, fmt::format("{}", value)); }
+  void Field(std::string_view name, int value) { Write(name, fmt::format("{}", value)); }
+  void Field(std::string_view name, const Interval& value) {
     Write(name, fmt::format("{},{}", value.low, value.high));
   }
-  void Put(std::string_view name, const CountInterval& value) {
+  void Field(std::string_view name, const CountInterval& value) {
     Write(name, fmt::format("{},{}", value.low, value.high));
   }
   template <std::size_t kSize>
-  void Put(std::string_view name, const std::array<double, kSize>& values) {
+  void Field(std::string_view name, const std::array<double, kSize>& values) {
     Write(name, fmt::format("{}", fmt::join(values, ",")));
   }
   template <std::size_t kSize>
-  void Put(std::string_view name, const std::vector<std::array<double, kSize>>& rows) {
-    Put(fmt::format("{}.size", name), static_cast<int>(rows.size()));
+  void Field(std::string_view name, const std::vector<std::array<double, kSize>>& rows) {
+    Field(fmt::format("{}.size", name), static_cast<int>(rows.size()));
     for (std::size_t row = 0; row < rows.size(); ++row) {
-      Put(fmt::format("{}[{}]", name, row), rows[row]);
+      Field(fmt::format("{}[{}]", name, row), rows[row]);
     }
   }
   template <typename Enum>
     requires std::is_enum_v<Enum>
-  void Put(std::string_view name, Enum value) {
-    Put(name, static_cast<int>(value));
+  void Field(std::string_view name, Enum value) {
+    Field(name, static_cast<int>(value));
   }
 
- private:
   void Write(std::string_view name, const std::string& value) {
     text_ += fmt::format("{}={}\n", name, value);
   }
@@ -68,76 +76,47 @@ std::string CanonicalTask(const Task& task) {
   Lines lines(text);
   const auto& [world, robot, lidar, episode] = task;
   const auto& [walls, boxes, discs, random_discs, random_boxes, goal, start, disturbance] = world;
-  lines.Put("world.walls", walls);
-  lines.Put("world.boxes", boxes);
-  lines.Put("world.discs", discs);
+  lines.Put("world", "walls", walls, "boxes", boxes, "discs", discs);
   {
     const auto& [count, x, y, radius] = random_discs;
-    lines.Put("world.random_discs.count", count);
-    lines.Put("world.random_discs.x", x);
-    lines.Put("world.random_discs.y", y);
-    lines.Put("world.random_discs.radius", radius);
+    lines.Put("world.random_discs", "count", count, "x", x, "y", y, "radius", radius);
   }
   {
     const auto& [count, x, y, half_x, half_y, heading_degrees] = random_boxes;
-    lines.Put("world.random_boxes.count", count);
-    lines.Put("world.random_boxes.x", x);
-    lines.Put("world.random_boxes.y", y);
-    lines.Put("world.random_boxes.half_x", half_x);
-    lines.Put("world.random_boxes.half_y", half_y);
-    lines.Put("world.random_boxes.heading_degrees", heading_degrees);
+    lines.Put("world.random_boxes", "count", count, "x", x, "y", y, "half_x", half_x, "half_y",
+              half_y, "heading_degrees", heading_degrees);
   }
   {
     const auto& [kind, normal, offset, x, y, radius, depth] = goal;
-    lines.Put("world.goal.kind", kind);
-    lines.Put("world.goal.normal", normal);
-    lines.Put("world.goal.offset", offset);
-    lines.Put("world.goal.x", x);
-    lines.Put("world.goal.y", y);
-    lines.Put("world.goal.radius", radius);
-    lines.Put("world.goal.depth", depth);
+    lines.Put("world.goal", "kind", kind, "normal", normal, "offset", offset, "x", x, "y", y,
+              "radius", radius, "depth", depth);
   }
   {
     const auto& [x, y, heading_degrees, per_world, clearance] = start;
-    lines.Put("world.start.x", x);
-    lines.Put("world.start.y", y);
-    lines.Put("world.start.heading_degrees", heading_degrees);
-    lines.Put("world.start.per_world", per_world);
-    lines.Put("world.start.clearance", clearance);
+    lines.Put("world.start", "x", x, "y", y, "heading_degrees", heading_degrees, "per_world",
+              per_world, "clearance", clearance);
   }
   {
     const auto& [kind, gain, intensity, length_scale, shortest_wavelength, modes, half_width] =
         disturbance;
-    lines.Put("world.disturbance.kind", kind);
-    lines.Put("world.disturbance.gain", gain);
-    lines.Put("world.disturbance.intensity", intensity);
-    lines.Put("world.disturbance.length_scale", length_scale);
-    lines.Put("world.disturbance.shortest_wavelength", shortest_wavelength);
-    lines.Put("world.disturbance.modes", modes);
-    lines.Put("world.disturbance.half_width", half_width);
+    lines.Put("world.disturbance", "kind", kind, "gain", gain, "intensity", intensity,
+              "length_scale", length_scale, "shortest_wavelength", shortest_wavelength, "modes",
+              modes, "half_width", half_width);
   }
   {
     const auto& [kind, speed, radius, length, steering_limit_degrees, turn_rate_limit] = robot;
-    lines.Put("robot.kind", kind);
-    lines.Put("robot.speed", speed);
-    lines.Put("robot.radius", radius);
-    lines.Put("robot.length", length);
-    lines.Put("robot.steering_limit_degrees", steering_limit_degrees);
-    lines.Put("robot.turn_rate_limit", turn_rate_limit);
+    lines.Put("robot", "kind", kind, "speed", speed, "radius", radius, "length", length,
+              "steering_limit_degrees", steering_limit_degrees, "turn_rate_limit", turn_rate_limit);
   }
   {
     const auto& [beams, range, from_degrees, to_degrees] = lidar;
-    lines.Put("lidar.beams", beams);
-    lines.Put("lidar.range", range);
-    lines.Put("lidar.from_degrees", from_degrees);
-    lines.Put("lidar.to_degrees", to_degrees);
+    lines.Put("lidar", "beams", beams, "range", range, "from_degrees", from_degrees, "to_degrees",
+              to_degrees);
   }
   {
     const auto& [time_step, horizon, cost_rate, clock] = episode;
-    lines.Put("episode.time_step", time_step);
-    lines.Put("episode.horizon", horizon);
-    lines.Put("episode.cost_rate", cost_rate);
-    lines.Put("episode.clock", clock);
+    lines.Put("episode", "time_step", time_step, "horizon", horizon, "cost_rate", cost_rate,
+              "clock", clock);
   }
   return text;
 }
