@@ -21,6 +21,8 @@ struct Checkpoint {
   std::string fingerprint;  // of the run's configuration and seed: who may continue from here
   FederationState federation;
   std::vector<LearnerState> learners;
+
+  bool operator==(const Checkpoint&) const = default;
 };
 
 /// What a federation is now.

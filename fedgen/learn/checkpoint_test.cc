@@ -63,32 +63,9 @@ TEST(Checkpoint, ComesBackBitForBit) {
   const Result<Checkpoint> back = CheckpointFromBytes(bytes, "c");
   ASSERT_TRUE(back) << back.error().message;
   EXPECT_EQ(CheckpointToBytes(*back), bytes);
-  EXPECT_EQ(back->fingerprint, "print");
-  EXPECT_EQ(back->federation.knowledge, checkpoint.federation.knowledge);
+  EXPECT_EQ(*back, checkpoint);
   EXPECT_EQ(back->federation.round, 12);
-  ASSERT_EQ(back->learners.size(), 4U);
-  for (std::size_t i = 0; i < 4; ++i) {
-    const LearnerState& a = back->learners[i];
-    const LearnerState& b = checkpoint.learners[i];
-    EXPECT_EQ(a.search.mu, b.search.mu);
-    EXPECT_EQ(a.search.sigma, b.search.sigma);
-    EXPECT_EQ(a.y, b.y);
-    EXPECT_EQ(a.z_norm, b.z_norm);
-    EXPECT_EQ(a.spread, b.spread);
-    EXPECT_EQ(a.measured_round, b.measured_round);
-    EXPECT_EQ(a.zeta, b.zeta);
-    EXPECT_EQ(a.stopped, b.stopped);
-    EXPECT_EQ(a.origin, b.origin);
-    EXPECT_EQ(a.adoptions, b.adoptions);
-    EXPECT_EQ(a.episodes, b.episodes);
-    EXPECT_EQ(a.optimizer.steps, b.optimizer.steps);
-    EXPECT_EQ(a.optimizer.first, b.optimizer.first);
-    EXPECT_EQ(a.optimizer.second, b.optimizer.second);
-    EXPECT_EQ(a.stop.recent, b.stop.recent);
-    EXPECT_EQ(a.stop.threshold, b.stop.threshold);
-    EXPECT_EQ(a.first_stop, b.first_stop);
-    EXPECT_EQ(a.first_stopped, b.first_stopped);
-  }
+  EXPECT_EQ(back->learners.size(), 4U);
 }
 
 TEST(Checkpoint, GoesOnAsIfNeverInterrupted) {

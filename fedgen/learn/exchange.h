@@ -18,6 +18,8 @@ struct Candidate {
   int measurer = 0;
   int origin = 0;
   std::vector<float> theta;
+
+  bool operator==(const Candidate&) const = default;
 };
 
 /// What comes back from a round.

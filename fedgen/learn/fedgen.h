@@ -60,6 +60,8 @@ struct FederationState {
   int round = 0;
   Knowledge knowledge;
   std::vector<Candidate> candidates;
+
+  bool operator==(const FederationState&) const = default;
 };
 
 /// Learners that live in this process, round after round. Not thread-safe; objectives may use

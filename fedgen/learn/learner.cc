@@ -63,15 +63,13 @@ bool Learner::TakeStock(int k) {
 }
 
 Submission Learner::Submit() const {
-  Submission submission;
-  submission.learner = index_;
-  submission.round = state_.measured_round;
-  submission.origin = state_.origin;
-  submission.y = state_.y;
-  submission.b = state_.b;
-  submission.theta = state_.search.mu;
-  submission.hash = HashOf(submission.theta);
-  return submission;
+  return {.learner = index_,
+          .round = state_.measured_round,
+          .origin = state_.origin,
+          .y = state_.y,
+          .b = state_.b,
+          .theta = state_.search.mu,
+          .hash = HashOf(state_.search.mu)};
 }
 
 void Learner::Update(int k, int num_rounds) {
@@ -117,17 +115,16 @@ Submission Learner::Judge(const Candidate& candidate, int k, int as_learner) {
       candidate.theta, options_.candidate_worlds,
       key_.Fork(Stream::kAudit).Fork(1).Fork(static_cast<std::uint64_t>(k)));
   state_.episodes += value.episodes;
-  Submission submission;
-  submission.learner = as_learner;
-  submission.round = k;
-  submission.origin = candidate.origin;
-  submission.y = value.y;
-  submission.b = options_.stock_every > 0
-                     ? EmpiricalBernsteinBias(value.variance, value.worlds, options_.gamma)
-                     : options_.bias;
-  submission.theta = candidate.theta;
-  submission.hash = HashOf(submission.theta);
-  return submission;
+  const double b = options_.stock_every > 0
+                       ? EmpiricalBernsteinBias(value.variance, value.worlds, options_.gamma)
+                       : options_.bias;
+  return {.learner = as_learner,
+          .round = k,
+          .origin = candidate.origin,
+          .y = value.y,
+          .b = b,
+          .theta = candidate.theta,
+          .hash = HashOf(candidate.theta)};
 }
 
 }  // namespace fedgen

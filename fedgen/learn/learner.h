@@ -51,6 +51,8 @@ struct LearnerState {
   StopState stop;                    // its memory of y is cleared on adoption
   int first_stop = 0;                // round of the first stop; 0 if it never stopped
   std::vector<float> first_stopped;  // theta then: the policy that local learning ends at
+
+  bool operator==(const LearnerState&) const = default;
 };
 
 class Learner {

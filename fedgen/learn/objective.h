@@ -21,6 +21,8 @@ namespace fedgen {
 struct Search {
   std::vector<float> mu;     // [num_parameters]
   std::vector<float> sigma;  // [num_parameters] >= 0
+
+  bool operator==(const Search&) const = default;
 };
 
 /// What one round of measuring tells.

@@ -43,6 +43,8 @@ struct OptimizerState {
   std::int64_t steps = 0;
   std::vector<double> first;   // Adam's mean of z, ClipUp's velocity
   std::vector<double> second;  // Adam's mean of z^2
+
+  bool operator==(const OptimizerState&) const = default;
 };
 
 /// One step down from mu. Where z is 0 and always was, mu does not move.

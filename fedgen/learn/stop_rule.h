@@ -35,6 +35,8 @@ std::optional<FieldError> Validate(const StopOptions& options);
 struct StopState {
   std::vector<double> recent;       // y of the last 2 w rounds, oldest first
   std::optional<double> threshold;  // q in force, once known
+
+  bool operator==(const StopState&) const = default;
 };
 
 /// Whether the learner stops here. Call once for each measurement.
