@@ -2,10 +2,12 @@
 #include "fedgen/certify/bounds.h"
 
 #include <algorithm>
+#include <boost/math/distributions/students_t.hpp>
 #include <boost/math/policies/policy.hpp>
 #include <boost/math/special_functions/beta.hpp>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <vector>
 
 #include "fedgen/base/check.h"
@@ -174,6 +176,17 @@ double SafeArrivalT2(double mean_cost, double bias, double gamma) {
   FEDGEN_CHECK(0 <= mean_cost && mean_cost <= 1 && bias >= 0, "y = {}, b = {}", mean_cost, bias);
   FEDGEN_CHECK(0 < gamma && gamma < 1, "gamma = {}", gamma);
   return std::max(0.0, 1 - gamma - (1 - gamma) * (mean_cost + bias));
+}
+
+double StudentHalfWidth(std::span<const double> samples, double confidence) {
+  FEDGEN_CHECK(samples.size() >= 2, "{} samples", samples.size());
+  FEDGEN_CHECK(confidence > 0 && confidence < 1, "confidence {}", confidence);
+  const auto n = static_cast<double>(samples.size());
+  const double mean = std::accumulate(samples.begin(), samples.end(), 0.0) / n;
+  double squares = 0;
+  for (const double sample : samples) squares += (sample - mean) * (sample - mean);
+  const boost::math::students_t_distribution<double, NoThrow> student(n - 1);
+  return boost::math::quantile(student, (1 + confidence) / 2) * std::sqrt(squares / (n - 1) / n);
 }
 
 }  // namespace fedgen

@@ -118,4 +118,8 @@ double CostBoundT1(double mean_cost, double bias);
 /// 0 < gamma < 1.
 double SafeArrivalT2(double mean_cost, double bias, double gamma);
 
+/// Half the width of Student's interval around the mean of two or more samples: exact if they are
+/// normal and independent, so a description of a few runs, not a certificate.
+double StudentHalfWidth(std::span<const double> samples, double confidence);
+
 }  // namespace fedgen

@@ -515,5 +515,14 @@ TEST(Coverage, EmpiricalBernsteinHolds) {
   }
 }
 
+// Student's table: 2.776 for 4 degrees of freedom, 4.604 at 99 %, 12.706 for one degree.
+TEST(StudentHalfWidth, IsThatOfTheTable) {
+  const std::vector<double> five = {1, 2, 3, 4, 5};  // mean 3, standard error sqrt(2.5 / 5)
+  EXPECT_NEAR(StudentHalfWidth(five, 0.95), 2.776 * std::sqrt(0.5), 1e-3);
+  EXPECT_NEAR(StudentHalfWidth(five, 0.99), 4.604 * std::sqrt(0.5), 1e-3);
+  EXPECT_NEAR(StudentHalfWidth(std::vector<double>{0, 2}, 0.95), 12.706, 1e-3);
+  EXPECT_EQ(StudentHalfWidth(std::vector<double>{7, 7, 7}, 0.95), 0);
+}
+
 }  // namespace
 }  // namespace fedgen

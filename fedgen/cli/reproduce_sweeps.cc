@@ -6,6 +6,7 @@
 #include <cmath>
 #include <functional>
 
+#include "fedgen/certify/bounds.h"
 #include "fedgen/cli/print.h"
 #include "fedgen/cli/reproduce.h"
 #include "fedgen/learn/training.h"
@@ -151,33 +152,25 @@ Contestant ContestantOf(const std::string& name, const std::vector<RunOutcome>& 
   return contestant;
 }
 
-// Who is first, by how much, and whether that is more than chance: the difference to the second,
-// seed by seed, against twice its standard error.
-std::string Verdict(const char* what, const std::vector<Contestant>& all,
-                    std::vector<double> Contestant::* field) {
-  std::vector<const Contestant*> order(all.size());
-  std::transform(all.begin(), all.end(), order.begin(), [](const Contestant& c) { return &c; });
-  std::sort(order.begin(), order.end(), [&](const Contestant* a, const Contestant* b) {
-    const double of_a = RangeOf(a->*field).mean, of_b = RangeOf(b->*field).mean;
-    return of_a != of_b ? of_a > of_b : a < b;
-  });
-  const std::vector<double>& first = order[0]->*field;
-  const std::vector<double>& second = order[1]->*field;
-  const auto n = static_cast<double>(first.size());
-  std::vector<double> differences(first.size());
-  std::transform(first.begin(), first.end(), second.begin(), differences.begin(), std::minus<>());
-  const double mean = RangeOf(differences).mean;
-  double squares = 0;
-  for (const double difference : differences) squares += (difference - mean) * (difference - mean);
-  const double error = n > 1 ? std::sqrt(squares / (n - 1) / n) : 1;
-  const bool clear = mean > 2 * error;
-  return fmt::format("{}: {}, {:.4f} ahead of {}; two standard errors over the seeds are {:.4f}\n",
-                     what,
-                     clear ? fmt::format("{} wins", order[0]->name)
-                           : fmt::format("no clear winner; {} is first", order[0]->name),
-                     mean, order[1]->name, 2 * error);
+constexpr double kDuelConfidence = 0.95;
+
+// fedgen beside another, seed by seed: by how much it is better on average, and whether that is
+// more than chance.
+std::string Duel(const Contestant& fedgen, const Contestant& other,
+                 std::vector<double> Contestant::* field, double better_sign) {
+  const std::vector<double>& ours = fedgen.*field;
+  const std::vector<double>& theirs = other.*field;
+  std::vector<double> leads(ours.size());
+  std::transform(ours.begin(), ours.end(), theirs.begin(), leads.begin(),
+                 [&](double a, double b) { return better_sign * (a - b); });
+  const double mean = RangeOf(leads).mean;
+  if (leads.size() < 2) return fmt::format("{:+.4f}", mean);
+  const double error = StudentHalfWidth(leads, kDuelConfidence);
+  const char* const verdict = mean > error ? "better" : mean < -error ? "worse" : "even";
+  return fmt::format("{:+.4f} \u00b1 {:.4f} {}", mean, error, verdict);
 }
 
+// The first is fedgen.
 std::string ComparisonText(const std::vector<Contestant>& all, const std::string& title) {
   std::string text =
       title + "\nmean over seeds [lowest, highest]\n\n" +
@@ -194,8 +187,20 @@ std::string ComparisonText(const std::vector<Contestant>& all, const std::string
                         cell(contestant.mean_safe), cell(contestant.mean_cost),
                         cell(contestant.best_safe), cell(contestant.best_cost));
   }
-  return text + "\n" + Verdict("Mean of the finals' safe rates", all, &Contestant::mean_safe) +
-         Verdict("Safe rate of the best policy", all, &Contestant::best_safe);
+  text += fmt::format(
+              "\nfedgen's lead, seed by seed, with Student's {:.0f} % interval (E[J]: how much "
+              "lower)\n\n",
+              100 * kDuelConfidence) +
+          fmt::format("  {:<12} {:<25} {:<25} {:<25} {}\n", "over", "finals: safe rate",
+                      "finals: E[J]", "best: safe rate", "best: E[J]");
+  for (auto other = all.begin() + 1; other != all.end(); ++other) {
+    text += fmt::format("  {:<12} {:<25} {:<25} {:<25} {}\n", other->name,
+                        Duel(all.front(), *other, &Contestant::mean_safe, 1),
+                        Duel(all.front(), *other, &Contestant::mean_cost, -1),
+                        Duel(all.front(), *other, &Contestant::best_safe, 1),
+                        Duel(all.front(), *other, &Contestant::best_cost, -1));
+  }
+  return text;
 }
 
 }  // namespace
