@@ -3,12 +3,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 
 #include <filesystem>
 #include <optional>
 #include <vector>
+
+#include "fedgen/base/file_testing.h"
 
 namespace fedgen {
 namespace {
@@ -18,31 +19,12 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
-// A directory of its own for each test, removed at the end.
-class FileTest : public ::testing::Test {
+class FileTest : public ::testing::Test, protected TemporaryDirectory {
  protected:
-  FileTest() {
-    std::string pattern = ::testing::TempDir() + "fedgen_file_test_XXXXXX";
-    directory_ = ::mkdtemp(pattern.data());
-  }
-  ~FileTest() override { std::filesystem::remove_all(directory_); }
-
-  std::string Path(const std::string& name) const { return directory_ + "/" + name; }
-
-  std::vector<std::string> Names() const {
-    std::vector<std::string> names;
-    for (const auto& entry : std::filesystem::directory_iterator(directory_)) {
-      names.push_back(entry.path().filename().string());
-    }
-    return names;
-  }
-
   static std::string Contents(const std::string& path) {
     Result<std::string> bytes = ReadFile(path, 1 << 20);
     return bytes ? *bytes : bytes.error().message;
   }
-
-  std::string directory_;
 };
 
 using ReadFileTest = FileTest;
@@ -72,10 +54,10 @@ TEST_F(ReadFileTest, NamesAMissingFile) {
 }
 
 TEST_F(ReadFileTest, RefusesADirectory) {
-  const Result<std::string> refused = ReadFile(directory_, 10);
+  const Result<std::string> refused = ReadFile(path(), 10);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kIo);
-  EXPECT_EQ(refused.error().message, directory_ + ": is a directory, not a file");
+  EXPECT_EQ(refused.error().message, path() + ": is a directory, not a file");
 }
 
 TEST_F(AtomicFileTest, HasItsNameOnlyAfterCommit) {
@@ -155,10 +137,10 @@ TEST_F(AtomicFileTest, DoesNotReplaceADirectoryThatAppearedBeforeCommit) {
 
 TEST_F(AtomicFileTest, RefusesADirectoryAsItsPath) {
   for (const IfExists if_exists : {IfExists::kRefuse, IfExists::kReplace}) {
-    const Result<AtomicFile> refused = AtomicFile::Create(directory_, if_exists);
+    const Result<AtomicFile> refused = AtomicFile::Create(path(), if_exists);
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, ErrorCode::kIo);
-    EXPECT_EQ(refused.error().message, directory_ + ": is a directory, not a file");
+    EXPECT_EQ(refused.error().message, path() + ": is a directory, not a file");
   }
 }
 

@@ -3,13 +3,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 #include <zlib.h>
 
 #include <bit>
 #include <cstdint>
 #include <filesystem>
 #include <limits>
+
+#include "fedgen/base/file_testing.h"
 
 namespace fedgen {
 namespace {
@@ -202,11 +203,10 @@ TEST(PolicyFile, TellsTheFormsApart) {
 }
 
 TEST(PolicyFile, SavesByExtensionAndRefusesBrokenNetworks) {
-  std::string directory = ::testing::TempDir() + "fedgen_policy_file_test_XXXXXX";
-  ASSERT_NE(::mkdtemp(directory.data()), nullptr);
+  const TemporaryDirectory directory;
   const Mlp mlp = MakeSmallNetwork();
-  for (const char* name : {"/best.fgp", "/best.json"}) {
-    const std::string path = directory + name;
+  for (const char* name : {"best.fgp", "best.json"}) {
+    const std::string path = directory.Path(name);
     ASSERT_TRUE(SavePolicy(mlp, path, IfExists::kRefuse));
     const Result<Mlp> loaded = LoadPolicy(path);
     ASSERT_TRUE(loaded) << loaded.error().message;
@@ -215,18 +215,18 @@ TEST(PolicyFile, SavesByExtensionAndRefusesBrokenNetworks) {
     ASSERT_FALSE(again);
     EXPECT_EQ(again.error().code, ErrorCode::kExists);
   }
-  EXPECT_EQ(std::filesystem::file_size(directory + "/best.fgp"), kSmallBytes);
+  EXPECT_EQ(std::filesystem::file_size(directory.Path("best.fgp")), kSmallBytes);
 
   Mlp diverged = mlp;
   diverged.parameters[3] = kNaN;
-  const Result<void> saved = SavePolicy(diverged, directory + "/nan.fgp", IfExists::kRefuse);
+  const Result<void> saved = SavePolicy(diverged, directory.Path("nan.fgp"), IfExists::kRefuse);
   ASSERT_FALSE(saved);
-  EXPECT_EQ(saved.error().message, directory + "/nan.fgp: parameters[3] = nan: must be finite");
-  EXPECT_FALSE(std::filesystem::exists(directory + "/nan.fgp"));
-  const Result<Mlp> missing = LoadPolicy(directory + "/nan.fgp");
+  EXPECT_EQ(saved.error().message,
+            directory.Path("nan.fgp") + ": parameters[3] = nan: must be finite");
+  EXPECT_FALSE(std::filesystem::exists(directory.Path("nan.fgp")));
+  const Result<Mlp> missing = LoadPolicy(directory.Path("nan.fgp"));
   ASSERT_FALSE(missing);
   EXPECT_EQ(missing.error().code, ErrorCode::kIo);
-  std::filesystem::remove_all(directory);
 }
 
 TEST(PolicyFile, SavesLargeNetworksInBinaryOnly) {

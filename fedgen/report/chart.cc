@@ -1,215 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fedgen/report/chart.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
-#include <functional>
 #include <numbers>
-#include <span>
+#include <optional>
 #include <utility>
 
 #include "fedgen/base/check.h"
+#include "fedgen/report/legend.h"
+#include "fedgen/report/picture.h"
 
 namespace fedgen {
 namespace {
 
 // ---- Colours and sizes --------------------------------------------------------------------------
 
-constexpr Colour kPaper = Rgb(0xffffff);
-constexpr Colour kSoftInk = Rgb(0x545c64);  // ticks, legend
-constexpr Colour kFrame = Rgb(0xa4abb2);
 constexpr Colour kGrid = Rgb(0xe6e9ec);
 constexpr Colour kFineGrid = Rgb(0xf3f4f6);  // between the ticks of a logarithmic axis
 
-constexpr Font kTitleFont = {16, true};
 constexpr Font kSubtitleFont = {10.5};
 constexpr Font kChartTitleFont = {11.5, true};
 constexpr Font kAxisFont = {10.5};
-constexpr Font kTickFont = {9.5};
 constexpr Font kMarkFont = {8.5};
-constexpr Font kLegendFont = {10.5};
 
-constexpr double kMargin = 26;
 constexpr double kTitleLine = 26;
 constexpr double kSubtitleLine = 19;
 constexpr double kHeadGap = 10;          // below title and subtitle
 constexpr double kChartTitleSpace = 22;  // a chart's title and its distance to the frame
-constexpr double kTickLength = 4;
-constexpr double kAxisSpaceX = 42;  // tick labels and name of the x axis
-constexpr double kAxisGapY = 12;    // from the name of the y axis to its longest tick label
+constexpr double kAxisSpaceX = 42;       // tick labels and name of the x axis
+constexpr double kAxisGapY = 12;         // from the name of the y axis to its longest tick label
 constexpr double kColumnGap = 28;
 constexpr double kRowGap = 16;
 constexpr double kLegendGap = 18;      // between entries
-constexpr double kLegendLine = 22;     // from line to line
-constexpr double kSymbolGap = 7;       // between a symbol and its text
 constexpr double kReferenceGap = 14;   // from the frame to the name of a reference line
 constexpr double kReferenceLine = 13;  // between such names, at least
 constexpr double kMarkSize = 4.2;      // half of a mark's width
 
-// From the middle of a line of text to its baseline, in units of its size.
-constexpr double kBaseline = 0.36;
-
-const Ink kFrameInk = {.line = kFrame, .line_width = 0.8};
 const Ink kGridInk = {.line = kGrid, .line_width = 0.8};
 const Ink kFineGridInk = {.line = kFineGrid, .line_width = 0.8};
-
-// ---- Axes ---------------------------------------------------------------------------------------
-
-// The position of a number on a scale; NaN if it has none.
-double Warp(Scale scale, double number) {
-  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-  if (!std::isfinite(number)) return kNone;
-  switch (scale) {
-    case Scale::kLinear:
-      return number;
-    case Scale::kLog:
-      return number > 0 ? std::log10(number) : kNone;
-    case Scale::kNines:
-      // Ten nines stand for 1, beyond the end of any axis.
-      return number < 1 ? std::min(-std::log10(1 - number), 10.0) : 10.0;
-  }
-  return kNone;
-}
-
-struct Tick {
-  double position = 0;    // on the scale
-  std::string text = {};  // empty for a fine grid line
-};
-
-// What an axis shows, in positions on its scale.
-struct Span {
-  Scale scale = Scale::kLinear;
-  double low = 0, high = 1;
-  std::vector<Tick> ticks = {};
-
-  double Share(double number) const { return (Warp(scale, number) - low) / (high - low); }
-};
-
-// Encloses numbers.
-struct Extent {
-  double low = std::numeric_limits<double>::infinity();
-  double high = -std::numeric_limits<double>::infinity();
-
-  bool empty() const { return low > high; }
-  void Enclose(double position) {
-    if (std::isnan(position)) return;
-    low = std::min(low, position);
-    high = std::max(high, position);
-  }
-};
-
-double TickStep(double low, double high, int most) {
-  const double least = (high - low) / most;
-  const double unit = std::pow(10, std::floor(std::log10(least)));
-  for (const double factor : {1.0, 2.0, 5.0, 10.0, 20.0}) {
-    const double step = factor * unit;
-    const double count = std::floor(high / step + 1e-9) - std::ceil(low / step - 1e-9) + 1;
-    if (count <= most) return step;
-  }
-  return 50 * unit;
-}
-
-std::vector<Tick> LinearTicks(double low, double high, int most, bool whole) {
-  std::vector<Tick> ticks;
-  const double step = TickStep(low, high, most);
-  for (const double tick : MakeTicks(low, high, most)) {
-    if (!whole || std::fabs(tick - std::round(tick)) < 1e-9) {
-      ticks.push_back({tick, TickText(tick, whole ? 1 : step)});
-    }
-  }
-  return ticks;
-}
-
-// 1, 2, 5 or only 1 times the powers of ten, or every so many powers; the other digits are fine.
-std::vector<Tick> LogTicks(double low, double high, int most) {
-  const double decades = high - low;
-  // Within less than a decade the numbers are as good as linear.
-  if (decades < 0.7) {
-    std::vector<Tick> ticks;
-    const double from = std::pow(10, low);
-    const double to = std::pow(10, high);
-    const double step = TickStep(from, to, most);
-    for (const double tick : MakeTicks(from, to, most)) {
-      if (tick > 0) ticks.push_back({std::log10(tick), TickText(tick, step)});
-    }
-    return ticks;
-  }
-  const int every = std::max(1, static_cast<int>(std::ceil(decades / most)));
-  const bool with_2_and_5 = 3 * decades <= most;
-  std::vector<Tick> ticks;
-  for (int power = static_cast<int>(std::floor(low)); power <= high; ++power) {
-    for (int digit = 1; digit <= 9; ++digit) {
-      const double position = power + std::log10(digit);
-      if (position < low - 1e-9 || position > high + 1e-9) continue;
-      const bool named =
-          digit == 1 ? power % every == 0 : with_2_and_5 && (digit == 2 || digit == 5);
-      const double unit = std::pow(10, power);
-      if (named) {
-        ticks.push_back({position, TickText(digit * unit, unit)});
-      } else if (decades <= 6) {
-        ticks.push_back({position, ""});
-      }
-    }
-  }
-  return ticks;
-}
-
-std::vector<Tick> NinesTicks(double low, double high) {
-  std::vector<Tick> ticks;
-  for (int power = 0; power < 10; ++power) {
-    const double unit = std::pow(10, -power);
-    for (const double missing : {1.0, 0.5, 0.2}) {
-      const double number = 1 - missing * unit;
-      const double position = Warp(Scale::kNines, number);
-      if (position < low - 1e-9 || position > high + 1e-9) continue;
-      ticks.push_back({position, TickText(number, missing == 1 ? unit : unit / 10)});
-    }
-  }
-  return ticks;
-}
-
-// `most` ticks at most; `air` is the share of the axis left free beyond the data at either end.
-Span MakeSpan(const Axis& axis, Extent data, double air, int most) {
-  const std::optional<double> low = axis.low;
-  const std::optional<double> high = axis.high;
-  if (data.empty()) data = {Warp(axis.scale, axis.scale == Scale::kLog ? 1 : 0), 1};
-  // A single number, or none that can be told apart, stands in the middle of something.
-  const double size = std::max(std::fabs(data.low), std::fabs(data.high));
-  if (data.high - data.low <= 1e-9 * size || data.high == data.low) {
-    const double half = axis.scale == Scale::kLinear && size > 0 ? 0.1 * size : 0.3;
-    data = {data.low - half, data.high + half};
-  }
-  const double free = air * (data.high - data.low);
-  Span span = {axis.scale, low ? Warp(axis.scale, *low) : data.low - free,
-               high ? Warp(axis.scale, *high) : data.high + free};
-  if (!(span.low < span.high)) span.high = span.low + 1;
-  switch (axis.scale) {
-    case Scale::kLinear:
-      span.ticks = LinearTicks(span.low, span.high, most, axis.whole);
-      break;
-    case Scale::kLog:
-      span.ticks = LogTicks(span.low, span.high, most);
-      break;
-    case Scale::kNines:
-      span.ticks = NinesTicks(span.low, span.high);
-      break;
-  }
-  return span;
-}
 
 Extent ExtentX(const Chart& chart) {
   Extent extent;
   for (const Series& series : chart.series) {
     for (const SeriesPoint& point : series.points) {
-      if (!std::isnan(Warp(chart.y.scale, point.y))) extent.Enclose(Warp(chart.x.scale, point.x));
+      if (!std::isnan(PositionOn(chart.y.scale, point.y)))
+        extent.Enclose(PositionOn(chart.x.scale, point.x));
     }
   }
   for (const MarkSeries& marks : chart.marks) {
-    for (const Mark& mark : marks.marks) extent.Enclose(Warp(chart.x.scale, mark.x));
+    for (const Mark& mark : marks.marks) extent.Enclose(PositionOn(chart.x.scale, mark.x));
   }
   return extent;
 }
@@ -218,11 +60,12 @@ Extent ExtentY(const Chart& chart) {
   Extent extent;
   // On a scale of nines, 1 is at the end of the axis, wherever that is.
   const auto enclose = [&](double number) {
-    if (chart.y.scale != Scale::kNines || number < 1) extent.Enclose(Warp(chart.y.scale, number));
+    if (chart.y.scale != Scale::kNines || number < 1)
+      extent.Enclose(PositionOn(chart.y.scale, number));
   };
   for (const Series& series : chart.series) {
     for (const SeriesPoint& point : series.points) {
-      if (std::isnan(Warp(chart.x.scale, point.x))) continue;
+      if (std::isnan(PositionOn(chart.x.scale, point.x))) continue;
       enclose(point.y);
       if (series.spread == Spread::kNone) continue;
       enclose(point.low);
@@ -240,7 +83,7 @@ Extent ExtentY(const Chart& chart) {
 
 struct Plot {
   const Chart* chart = nullptr;
-  Span x, y;
+  AxisSpan x, y;
   bool empty = false;  // no number to draw
   Rectangle frame;
 
@@ -252,6 +95,12 @@ struct Plot {
     const double height = y.scale == Scale::kNines ? std::min(up, 1.0) : up;
     return {frame.left + frame.width * std::clamp(x.Share(at_x), -20.0, 20.0),
             frame.bottom() - frame.height * height};
+  }
+  double TickX(const Tick& tick) const {
+    return frame.left + frame.width * (tick.position - x.low) / (x.high - x.low);
+  }
+  double TickY(const Tick& tick) const {
+    return frame.bottom() - frame.height * (tick.position - y.low) / (y.high - y.low);
   }
 };
 
@@ -482,7 +331,7 @@ class MarkTexts {
     taken_.push_back(*best);
     if (fewest > 0) canvas.Box(*best, {.fill = kPaper, .fill_alpha = 0.75});
     canvas.Text({best->left + 1, best->top + best->height / 2 + kBaseline * kMarkFont.size},
-                mark.text, kMarkFont, Mix(mark.colour, kChartInk));
+                mark.text, kMarkFont, Mix(mark.colour, kInk));
   }
 
  private:
@@ -525,14 +374,12 @@ void DrawGrid(const Plot& plot, Canvas& canvas) {
     const Ink& ink = fine ? kFineGridInk : kGridInk;
     for (const Tick& tick : plot.x.ticks) {
       if (tick.text.empty() != fine) continue;
-      const double x =
-          frame.left + frame.width * (tick.position - plot.x.low) / (plot.x.high - plot.x.low);
+      const double x = plot.TickX(tick);
       canvas.Line({x, frame.top}, {x, frame.bottom()}, ink);
     }
     for (const Tick& tick : plot.y.ticks) {
       if (tick.text.empty() != fine) continue;
-      const double y =
-          frame.bottom() - frame.height * (tick.position - plot.y.low) / (plot.y.high - plot.y.low);
+      const double y = plot.TickY(tick);
       canvas.Line({frame.left, y}, {frame.right(), y}, ink);
     }
   }
@@ -543,15 +390,13 @@ void DrawAxes(const Plot& plot, double longest_tick_y, Canvas& canvas) {
   canvas.Box(frame, kFrameInk);
   for (const Tick& tick : plot.x.ticks) {
     if (tick.text.empty()) continue;
-    const double x =
-        frame.left + frame.width * (tick.position - plot.x.low) / (plot.x.high - plot.x.low);
+    const double x = plot.TickX(tick);
     canvas.Line({x, frame.bottom()}, {x, frame.bottom() + kTickLength}, kFrameInk);
     canvas.Text({x, frame.bottom() + kTickLength + 11}, tick.text, kTickFont, kSoftInk, 0.5);
   }
   for (const Tick& tick : plot.y.ticks) {
     if (tick.text.empty()) continue;
-    const double y =
-        frame.bottom() - frame.height * (tick.position - plot.y.low) / (plot.y.high - plot.y.low);
+    const double y = plot.TickY(tick);
     canvas.Line({frame.left - kTickLength, y}, {frame.left, y}, kFrameInk);
     canvas.Text({frame.left - kTickLength - 4, y + kBaseline * kTickFont.size}, tick.text,
                 kTickFont, kSoftInk, 1);
@@ -615,7 +460,7 @@ void DrawChart(const Plot& plot, double longest_tick_y, Canvas& canvas) {
   const Chart& chart = *plot.chart;
   const Rectangle& frame = plot.frame;
   canvas.Text({frame.left, frame.top - 9}, FitText(chart.title, kChartTitleFont, frame.width),
-              kChartTitleFont, kChartInk);
+              kChartTitleFont, kInk);
   if (plot.empty) {
     canvas.Text({frame.left + frame.width / 2, frame.top + frame.height / 2}, "no data yet",
                 kAxisFont, kFrame, 0.5);
@@ -637,13 +482,6 @@ void DrawChart(const Plot& plot, double longest_tick_y, Canvas& canvas) {
 }
 
 // ---- The legend ---------------------------------------------------------------------------------
-
-// A symbol, drawn to the right of a point and around its height, and what it means.
-struct LegendEntry {
-  std::string text;
-  double symbol_width = 0;
-  std::function<void(Point left, Canvas& canvas)> draw;
-};
 
 LegendEntry SeriesEntry(const Series& series) {
   Series look = series;
@@ -682,26 +520,6 @@ std::vector<LegendEntry> MakeLegend(const ChartFigure& figure) {
     }
   }
   return legend;
-}
-
-struct PlacedEntry {
-  LegendEntry entry;
-  Point left;  // of the symbol; counted from the legend's top left corner
-};
-
-// Fills lines of the given width from the left.
-std::vector<PlacedEntry> PlaceLegend(std::vector<LegendEntry> legend, double width) {
-  std::vector<PlacedEntry> placed;
-  Point left = {0, kLegendLine / 2};
-  for (LegendEntry& entry : legend) {
-    const double before_text = entry.symbol_width + kSymbolGap;
-    entry.text = FitText(entry.text, kLegendFont, width - before_text);
-    const double entry_width = before_text + TextWidth(entry.text, kLegendFont);
-    if (left.x > 0 && left.x + entry_width > width) left = {0, left.y + kLegendLine};
-    placed.push_back({std::move(entry), left});
-    left.x += entry_width + kLegendGap;
-  }
-  return placed;
 }
 
 // ---- Layout and drawing -------------------------------------------------------------------------
@@ -772,10 +590,8 @@ Layout MakeLayout(const ChartFigure& figure) {
   const double right = left - kColumnGap;
   layout.width = std::ceil(right + kMargin);
   layout.legend_corner = {layout.text_left, layout.plots.back().frame.bottom() + kAxisSpaceX + 8};
-  layout.legend = PlaceLegend(MakeLegend(figure), right - layout.text_left);
-  const double legend_height =
-      layout.legend.empty() ? 0 : layout.legend.back().left.y + kLegendLine / 2;
-  layout.height = std::ceil(layout.legend_corner.y + legend_height + kMargin - 8);
+  layout.legend = PlaceLegend(MakeLegend(figure), right - layout.text_left, kLegendGap);
+  layout.height = std::ceil(layout.legend_corner.y + LegendHeight(layout.legend) + kMargin - 8);
   return layout;
 }
 
@@ -784,7 +600,7 @@ void DrawFigure(const ChartFigure& figure, const Layout& layout, Canvas& canvas)
   const double width = layout.width - kMargin - left;
   double baseline = kMargin + kTitleFont.size - 4;
   if (!figure.title.empty()) {
-    canvas.Text({left, baseline}, FitText(figure.title, kTitleFont, width), kTitleFont, kChartInk);
+    canvas.Text({left, baseline}, FitText(figure.title, kTitleFont, width), kTitleFont, kInk);
     baseline += kSubtitleLine;
   }
   canvas.Text({left, baseline}, FitText(figure.subtitle, kSubtitleFont, width), kSubtitleFont,
@@ -793,12 +609,7 @@ void DrawFigure(const ChartFigure& figure, const Layout& layout, Canvas& canvas)
     DrawChart(layout.plots[index], layout.longest_tick_y[index % layout.longest_tick_y.size()],
               canvas);
   }
-  for (const auto& [entry, offset] : layout.legend) {
-    const Point at = {layout.legend_corner.x + offset.x, layout.legend_corner.y + offset.y};
-    entry.draw(at, canvas);
-    canvas.Text({at.x + entry.symbol_width + kSymbolGap, at.y + kBaseline * kLegendFont.size},
-                entry.text, kLegendFont, kSoftInk);
-  }
+  DrawLegend(layout.legend, layout.legend_corner, canvas);
 }
 
 }  // namespace
@@ -815,54 +626,16 @@ SeriesStyle StyleOfSeries(int number) {
   return style;
 }
 
-std::vector<double> MakeTicks(double low, double high, int most) {
-  FEDGEN_CHECK(std::isfinite(low) && std::isfinite(high) && low < high, "ticks from {} to {}", low,
-               high);
-  FEDGEN_CHECK(most >= 2, "at most {} ticks", most);
-  const double step = TickStep(low, high, most);
-  std::vector<double> ticks;
-  const double last = std::floor(high / step + 1e-9);
-  for (double multiple = std::ceil(low / step - 1e-9); multiple <= last; ++multiple) {
-    ticks.push_back(multiple == 0 ? 0 : multiple * step);
-  }
-  return ticks;
-}
-
-std::string TickText(double number, double step) {
-  const double size = std::fabs(number);
-  // Numbers too long to read as digits.
-  if (size >= 1e7 || (size > 0 && step < 1e-5)) {
-    return fmt::format("{}{:g}", number < 0 ? "\u2212" : "", size);
-  }
-  const int decimals = step >= 1 ? 0 : static_cast<int>(std::ceil(-std::log10(step) - 1e-9));
-  std::string text = fmt::format("{:.{}f}", size, decimals);
-  const std::size_t whole = std::min(text.find('.'), text.size());
-  for (std::size_t digit = whole; digit > 3; digit -= 3) text.insert(digit - 3, ",");
-  return (number < 0 ? "\u2212" : "") + text;
-}
-
 Result<void> SaveChart(const std::string& path, const ChartFigure& figure, IfExists if_exists) {
   FEDGEN_CHECK(!figure.charts.empty(), "a figure without charts");
   FEDGEN_CHECK(figure.columns >= 1, "columns = {}", figure.columns);
   FEDGEN_CHECK(figure.chart_width >= 100 && figure.chart_height >= 60, "charts of {} x {}",
                figure.chart_width, figure.chart_height);
-  const Result<PictureFormat> format = PictureFormatOf(path);
-  if (!format) return format.error();
-  // Refused early if it is going to be refused; the drawing takes a while.
-  Result<AtomicFile> file = AtomicFile::Create(path, if_exists);
+  Result<PictureFile> file = PictureFile::Create(path, if_exists);
   if (!file) return file.error();
-
-  const auto with_path = [&](const Error& error) {
-    return Error{error.code, fmt::format("{}: {}", path, error.message)};
-  };
   const Layout layout = MakeLayout(figure);
-  Result<Canvas> canvas = Canvas::Make(*format, layout.width, layout.height);
-  if (!canvas) return with_path(canvas.error());
-  DrawFigure(figure, layout, *canvas);
-  const Result<std::string> bytes = canvas->Finish(figure.title);
-  if (!bytes) return with_path(bytes.error());
-  if (Result<void> written = file->Write(*bytes); !written) return written;
-  return file->Commit();
+  return file->Save(figure.title, layout.width, layout.height,
+                    [&](Canvas& canvas) { DrawFigure(figure, layout, canvas); });
 }
 
 }  // namespace fedgen

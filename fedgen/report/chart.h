@@ -2,12 +2,12 @@
 #pragma once
 
 #include <limits>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "fedgen/base/file.h"
 #include "fedgen/base/result.h"
+#include "fedgen/report/axis.h"
 #include "fedgen/report/canvas.h"
 
 namespace fedgen {
@@ -19,22 +19,6 @@ namespace fedgen {
 // not finite is not drawn: a y that is NaN is a gap in its line, a low or high that is NaN means no
 // interval there. A chart without any number says so in words. Long series are thinned to what the
 // picture can show; extremes stay.
-
-/// How numbers become lengths along an axis.
-enum class Scale {
-  kLinear,
-  kLog,    // by log10; numbers <= 0 are not drawn
-  kNines,  // by -log10(1 - v): as far from 0.9 to 0.99 as from 0 to 0.9; 1 is drawn at the end
-};
-
-struct Axis {
-  std::string label = {};  // with its unit
-  Scale scale = Scale::kLinear;
-  bool whole = false;  // ticks at whole numbers only
-  /// Where the axis begins and ends; what is not given follows from the data.
-  std::optional<double> low = std::nullopt;
-  std::optional<double> high = std::nullopt;
-};
 
 struct SeriesPoint {
   double x = 0, y = 0;
@@ -97,24 +81,13 @@ struct ChartFigure {
 };
 
 /// The look of the n-th of several equal series, n >= 0. Eight colours that stay apart for normal
-/// vision and for full protan-, deuter- and tritanopia, from each other and from kChartInk; from
-/// the ninth on they come again in dashes.
+/// vision and for full protan-, deuter- and tritanopia, from each other and from kInk; from the
+/// ninth on they come again in dashes.
 struct SeriesStyle {
   Colour colour = {};
   double dash = 0, gap = 0;
 };
 SeriesStyle StyleOfSeries(int number);
-
-/// For the series that matters most among coloured ones, and for titles.
-inline constexpr Colour kChartInk = Rgb(0x24292e);
-
-/// Round numbers (1, 2 or 5 times a power of ten apart) in [low, high], at most `most` of them.
-/// Requires finite low < high and most >= 2.
-std::vector<double> MakeTicks(double low, double high, int most);
-
-/// A tick's text: thousands apart, a true minus sign, and no more decimals than ticks `step` apart
-/// need.
-std::string TickText(double number, double step);
 
 /// Draws the figure and writes it. The ending of `path` must be .svg or .png. Texts are UTF-8. The
 /// same figure gives the same bytes, on one system with one set of fonts. On failure nothing is

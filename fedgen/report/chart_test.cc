@@ -3,25 +3,20 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <filesystem>
 
+#include "fedgen/base/file_testing.h"
+#include "fedgen/report/picture.h"
 #include "fedgen/report/picture_testing.h"
 
 namespace fedgen {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::DoubleNear;
-using ::testing::ElementsAre;
 using ::testing::EndsWith;
-using ::testing::Ge;
 using ::testing::HasSubstr;
-using ::testing::Le;
 using ::testing::StartsWith;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -33,17 +28,8 @@ constexpr Colour kGreen = Rgb(0x00ff00);
 constexpr std::uint32_t kRedPixel = 0xff0000;
 constexpr std::uint32_t kGreenPixel = 0x00ff00;
 
-// A directory of the test's own, gone with it.
-class ChartTest : public ::testing::Test {
+class ChartTest : public ::testing::Test, protected TemporaryDirectory {
  protected:
-  ChartTest() {
-    std::string pattern = ::testing::TempDir() + "chart_XXXXXX";
-    directory_ = ::mkdtemp(pattern.data());
-  }
-  ~ChartTest() override { std::filesystem::remove_all(directory_); }
-
-  std::string Path(const std::string& name) const { return directory_ + "/" + name; }
-
   std::string Save(const ChartFigure& figure, const std::string& name) const {
     const Result<void> saved = SaveChart(Path(name), figure, IfExists::kReplace);
     EXPECT_TRUE(saved) << (saved ? "" : saved.error().message);
@@ -53,8 +39,6 @@ class ChartTest : public ::testing::Test {
   Pixels SavePixels(const ChartFigure& figure) const {
     return DecodePng(Save(figure, "picture.png"));
   }
-
-  std::string directory_;
 };
 
 // One chart without words, x in [0, 10] and y in [0, 1].
@@ -86,34 +70,6 @@ PixelBox Find(const Pixels& pixels, std::uint32_t colour) {
     }
   }
   return box;
-}
-
-TEST(Ticks, AreRoundAndFewEnough) {
-  EXPECT_THAT(MakeTicks(0, 1, 6), ElementsAre(0, 0.2, DoubleNear(0.4, 1e-12),
-                                              DoubleNear(0.6, 1e-12), DoubleNear(0.8, 1e-12), 1));
-  EXPECT_THAT(MakeTicks(1, 220, 7), ElementsAre(50, 100, 150, 200));
-  EXPECT_THAT(MakeTicks(-3, 4, 4), ElementsAre(-2, 0, 2, 4));
-  for (int trial = 1; trial <= 2000; ++trial) {
-    const double low = 100 * std::sin(trial);
-    const double high = low + std::pow(10, 6 * std::sin(3.0 * trial));
-    const int most = 2 + trial % 9;
-    const std::vector<double> ticks = MakeTicks(low, high, most);
-    EXPECT_LE(ticks.size(), static_cast<std::size_t>(most));
-    const double slack = 1e-6 * (high - low);
-    EXPECT_THAT(ticks, ::testing::Each(AllOf(Ge(low - slack), Le(high + slack))));
-    EXPECT_FALSE(most >= 5 && ticks.size() < 2) << low << " " << high << " " << most;
-  }
-}
-
-TEST(Ticks, ReadWell) {
-  EXPECT_EQ(TickText(0, 0.2), "0.0");
-  EXPECT_EQ(TickText(0.4000000001, 0.2), "0.4");
-  EXPECT_EQ(TickText(0.25, 0.05), "0.25");
-  EXPECT_EQ(TickText(1000, 500), "1,000");
-  EXPECT_EQ(TickText(999, 1), "999");
-  EXPECT_EQ(TickText(1234567, 1), "1,234,567");
-  EXPECT_EQ(TickText(-20000, 5000), "\u221220,000");
-  EXPECT_EQ(TickText(2e9, 1e9), "2e+09");
 }
 
 // The colours as seen with a missing cone type (Machado, Oliveira and Fernandes 2009, severity 1).
@@ -160,7 +116,7 @@ Vector Lab(const Colour& colour, const Matrix& vision) {
 }
 
 TEST(SeriesStyles, StayApartForEveryVision) {
-  std::vector<Colour> colours = {kChartInk, {1, 1, 1}};
+  std::vector<Colour> colours = {kInk, {1, 1, 1}};
   for (int number = 0; number < 8; ++number) colours.push_back(StyleOfSeries(number).colour);
   for (const Matrix& vision : kVisions) {
     for (std::size_t one = 0; one < colours.size(); ++one) {
@@ -372,7 +328,7 @@ TEST_F(ChartTest, RefusesTextThatIsNotUtf8AndLeavesNothing) {
   const Result<void> saved = SaveChart(Path("a.svg"), figure, IfExists::kReplace);
   ASSERT_FALSE(saved);
   EXPECT_THAT(saved.error().message, HasSubstr("not UTF-8"));
-  EXPECT_TRUE(std::filesystem::is_empty(directory_));
+  EXPECT_THAT(Names(), ::testing::IsEmpty());
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdint>
 #include <functional>
 #include <limits>
 #include <numbers>
@@ -15,7 +14,10 @@
 #include <utility>
 
 #include "fedgen/base/check.h"
+#include "fedgen/report/axis.h"
 #include "fedgen/report/canvas.h"
+#include "fedgen/report/legend.h"
+#include "fedgen/report/picture.h"
 #include "fedgen/sim/batch.h"
 #include "fedgen/sim/move_kernel.h"
 #include "fedgen/sim/observe_kernel.h"
@@ -25,10 +27,6 @@ namespace {
 
 // ---- Colours ------------------------------------------------------------------------------------
 
-constexpr Colour kPaper = Rgb(0xffffff);
-constexpr Colour kInk = Rgb(0x24292e);      // titles
-constexpr Colour kSoftInk = Rgb(0x545c64);  // ticks, legend
-constexpr Colour kFrame = Rgb(0xa4abb2);    // around a panel
 constexpr Colour kObstacle = Rgb(0xdc4a41);
 constexpr Colour kObstacleEdge = Rgb(0xa82f29);
 constexpr Colour kWall = Rgb(0x3d4247);
@@ -64,7 +62,6 @@ PathStyle StyleOf(std::size_t label) {
 
 const Ink kObstacleInk = {.fill = kObstacle, .line = kObstacleEdge, .line_width = 0.9};
 const Ink kWallInk = {.line = kWall, .line_width = 2.4};
-const Ink kFrameInk = {.line = kFrame, .line_width = 0.8};
 const Ink kGoalAreaInk = {.fill = kGoal, .fill_alpha = 0.14};
 const Ink kGoalBorderInk = {.line = kGoal, .line_width = 2.2};
 const Ink kArrivalInk = {.line = kGoal, .line_width = 1, .dash = 4, .gap = 3};
@@ -73,25 +70,15 @@ const Ink kBeamEndInk = {.fill = kBeam};
 
 // ---- Sizes --------------------------------------------------------------------------------------
 
-constexpr Font kTitleFont = {16, true};
 constexpr Font kPanelTitleFont = {11.5};
-constexpr Font kTickFont = {9.5};
-constexpr Font kLegendFont = {10.5};
 
-constexpr double kMargin = 26;
 constexpr double kTitleSpace = 34;       // from the margin to the first panel's title
 constexpr double kPanelTitleSpace = 22;  // a panel's title and its distance to the panel
-constexpr double kTickLength = 4;
 constexpr double kAxisSpaceX = 38;  // tick labels and name of the x axis, below the lowest panels
 constexpr double kAxisSpaceY = 42;  // of the y axis, left of the first column
 constexpr double kColumnGap = 24;
 constexpr double kRowGap = 18;
-constexpr double kLegendGap = 15;   // between entries
-constexpr double kLegendLine = 22;  // from line to line
-constexpr double kSymbolGap = 7;    // between a symbol and its text
-
-// From the middle of a line of text to its baseline, in units of its size.
-constexpr double kBaseline = 0.36;
+constexpr double kLegendGap = 15;  // between entries
 
 // A number with a true minus sign, and a plus sign if asked for.
 std::string NumberText(double number, bool plus = false) {
@@ -396,17 +383,6 @@ double TickStep(const View& view) {
   return power;
 }
 
-// Multiples of the step inside [low, high].
-std::vector<double> Ticks(double low, double high, double step) {
-  std::vector<double> ticks;
-  const auto first = static_cast<std::int64_t>(std::ceil(low / step));
-  const auto last = static_cast<std::int64_t>(std::floor(high / step));
-  for (std::int64_t count = first; count <= last; ++count) {
-    ticks.push_back(static_cast<double>(count) * step);
-  }
-  return ticks;
-}
-
 struct AxisLabels {
   bool x = false, y = false;
 };
@@ -415,13 +391,13 @@ void DrawFrame(const Plot& plot, const AxisLabels& labels, Canvas& canvas) {
   const Rectangle frame = plot.frame();
   canvas.Box(frame, kFrameInk);
   const double step = TickStep(plot.view);
-  for (const double tick : Ticks(plot.view.left, plot.view.right, step)) {
+  for (const double tick : MultiplesOf(step, plot.view.left, plot.view.right)) {
     const double x = plot.At(tick, 0).x;
     canvas.Line({x, frame.bottom()}, {x, frame.bottom() + kTickLength}, kFrameInk);
     if (!labels.x) continue;
     canvas.Text({x, frame.bottom() + kTickLength + 11}, NumberText(tick), kTickFont, kSoftInk, 0.5);
   }
-  for (const double tick : Ticks(plot.view.bottom, plot.view.top, step)) {
+  for (const double tick : MultiplesOf(step, plot.view.bottom, plot.view.top)) {
     const double y = plot.At(0, tick).y;
     canvas.Line({frame.left, y}, {frame.left - kTickLength, y}, kFrameInk);
     if (!labels.y) continue;
@@ -539,13 +515,6 @@ void DrawPanel(const Scene& scene, std::size_t index, const Plot& plot, const Ax
 
 // ---- The legend ---------------------------------------------------------------------------------
 
-// A symbol, drawn to the right of a point and around its height, and what it means.
-struct LegendEntry {
-  std::string text;
-  double symbol_width = 0;
-  std::function<void(Point left, Canvas& canvas)> draw;
-};
-
 // What the field pushes, in words if it is one direction.
 std::string FieldName(const Disturbance& disturbance) {
   if (disturbance.gain == std::array<float, 3>{1, 0, 0}) return "push along x (m/s)";
@@ -632,26 +601,6 @@ std::vector<LegendEntry> MakeLegend(const Scene& scene) {
   return legend;
 }
 
-struct PlacedEntry {
-  LegendEntry entry;
-  Point left;  // of the symbol; counted from the legend's top left corner
-};
-
-// Fills lines of the given width from the left.
-std::vector<PlacedEntry> PlaceLegend(std::vector<LegendEntry> legend, double width) {
-  std::vector<PlacedEntry> placed;
-  Point left = {0, kLegendLine / 2};
-  for (LegendEntry& entry : legend) {
-    const double before_text = entry.symbol_width + kSymbolGap;
-    entry.text = FitText(entry.text, kLegendFont, width - before_text);
-    const double entry_width = before_text + TextWidth(entry.text, kLegendFont);
-    if (left.x > 0 && left.x + entry_width > width) left = {0, left.y + kLegendLine};
-    placed.push_back({std::move(entry), left});
-    left.x += entry_width + kLegendGap;
-  }
-  return placed;
-}
-
 // ---- Layout and drawing -------------------------------------------------------------------------
 
 struct Layout {
@@ -694,9 +643,8 @@ Layout MakeLayout(const Scene& scene) {
   const double content_width = columns * (panel_width + kColumnGap) - kColumnGap;
   layout.width = std::ceil(left + content_width + kMargin);
   layout.legend_corner = {left, layout.plots.back().top + panel_height + kAxisSpaceX + 10};
-  layout.legend = PlaceLegend(MakeLegend(scene), content_width);
-  layout.height = std::ceil(layout.legend_corner.y + layout.legend.back().left.y + kLegendLine / 2 +
-                            kMargin - 6);
+  layout.legend = PlaceLegend(MakeLegend(scene), content_width, kLegendGap);
+  layout.height = std::ceil(layout.legend_corner.y + LegendHeight(layout.legend) + kMargin - 6);
   return layout;
 }
 
@@ -707,12 +655,7 @@ void DrawFigure(const Scene& scene, const Layout& layout, Canvas& canvas) {
   for (std::size_t panel = 0; panel < scene.panels.size(); ++panel) {
     DrawPanel(scene, panel, layout.plots[panel], layout.axes[panel], canvas);
   }
-  for (const auto& [entry, offset] : layout.legend) {
-    const Point at = {layout.legend_corner.x + offset.x, layout.legend_corner.y + offset.y};
-    entry.draw(at, canvas);
-    canvas.Text({at.x + entry.symbol_width + kSymbolGap, at.y + kBaseline * kLegendFont.size},
-                entry.text, kLegendFont, kSoftInk);
-  }
+  DrawLegend(layout.legend, layout.legend_corner, canvas);
 }
 
 }  // namespace
@@ -726,24 +669,12 @@ Result<void> SaveFigure(const std::vector<Panel>& panels, const FigureOptions& o
     FEDGEN_CHECK(panel.world != nullptr && !panel.world->starts.empty(),
                  "a panel needs a world with a start");
   }
-  const Result<PictureFormat> format = PictureFormatOf(path);
-  if (!format) return format.error();
-  // Refused early if it is going to be refused; the drawing takes a while.
-  Result<AtomicFile> file = AtomicFile::Create(path, if_exists);
+  Result<PictureFile> file = PictureFile::Create(path, if_exists);
   if (!file) return file.error();
-
-  const auto with_path = [&](const Error& error) {
-    return Error{error.code, fmt::format("{}: {}", path, error.message)};
-  };
   const Scene scene = MakeScene(panels, options);
   const Layout layout = MakeLayout(scene);
-  Result<Canvas> canvas = Canvas::Make(*format, layout.width, layout.height);
-  if (!canvas) return with_path(canvas.error());
-  DrawFigure(scene, layout, *canvas);
-  const Result<std::string> bytes = canvas->Finish(options.title);
-  if (!bytes) return with_path(bytes.error());
-  if (Result<void> written = file->Write(*bytes); !written) return written;
-  return file->Commit();
+  return file->Save(options.title, layout.width, layout.height,
+                    [&](Canvas& canvas) { DrawFigure(scene, layout, canvas); });
 }
 
 }  // namespace fedgen

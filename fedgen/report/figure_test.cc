@@ -3,11 +3,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
-#include <filesystem>
 #include <numbers>
 
+#include "fedgen/base/file_testing.h"
 #include "fedgen/report/picture_testing.h"
 
 namespace fedgen {
@@ -26,25 +25,8 @@ constexpr std::uint32_t kBeam = 0x0b8fa0;
 constexpr std::uint32_t kFirstPath = 0x1f5fc4;
 constexpr std::uint32_t kSecondPath = 0xe08e00;
 
-// A directory of the test's own, gone with it.
-class Figure : public ::testing::Test {
+class Figure : public ::testing::Test, protected TemporaryDirectory {
  protected:
-  Figure() {
-    std::string pattern = ::testing::TempDir() + "figure_XXXXXX";
-    directory_ = ::mkdtemp(pattern.data());
-  }
-  ~Figure() override { std::filesystem::remove_all(directory_); }
-
-  std::string Path(const std::string& name) const { return directory_ + "/" + name; }
-
-  std::vector<std::string> Files() const {
-    std::vector<std::string> names;
-    for (const auto& entry : std::filesystem::directory_iterator(directory_)) {
-      names.push_back(entry.path().filename().string());
-    }
-    return names;
-  }
-
   std::string Save(const std::vector<Panel>& panels, const FigureOptions& options,
                    const std::string& name) const {
     const Result<void> saved = SaveFigure(panels, options, Path(name), IfExists::kReplace);
@@ -55,8 +37,6 @@ class Figure : public ::testing::Test {
   Pixels SavePixels(const std::vector<Panel>& panels, const FigureOptions& options = {}) const {
     return DecodePng(Save(panels, options, "picture.png"));
   }
-
-  std::string directory_;
 };
 
 // Ten metres square, from a start below to a goal above.
@@ -127,7 +107,7 @@ TEST_F(Figure, DoesNotOverwriteUnlessTold) {
   EXPECT_EQ(*ReadFile(Path("a.svg"), 100), "precious");
   EXPECT_TRUE(SaveFigure(panels, {}, Path("a.svg"), IfExists::kReplace));
   EXPECT_THAT(*ReadFile(Path("a.svg"), 1'000'000), StartsWith("<?xml"));
-  EXPECT_THAT(Files(), ::testing::ElementsAre("a.svg"));
+  EXPECT_THAT(Names(), ::testing::ElementsAre("a.svg"));
 }
 
 TEST_F(Figure, LeavesNothingBehindWhenItFails) {
@@ -145,11 +125,11 @@ TEST_F(Figure, LeavesNothingBehindWhenItFails) {
   const std::vector<Panel> tower(200, one.front());
   EXPECT_EQ(code(tower, {.columns = 1}, Path("a.png")), ErrorCode::kUsage);
   EXPECT_EQ(code(one, {}, Path("missing/a.png")), ErrorCode::kIo);
-  EXPECT_THAT(Files(), ::testing::IsEmpty());
+  EXPECT_THAT(Names(), ::testing::IsEmpty());
   // A file is no directory, not even for who may write anywhere.
   ASSERT_TRUE(WriteFileAtomically(Path("file"), "", IfExists::kRefuse));
   EXPECT_EQ(code(one, {}, Path("file/a.png")), ErrorCode::kIo);
-  EXPECT_THAT(Files(), ::testing::ElementsAre("file"));
+  EXPECT_THAT(Names(), ::testing::ElementsAre("file"));
 }
 
 // Pixels of a disc's colour grow with the square of its radius: (9 - 4) / (4 - 1) from radius to

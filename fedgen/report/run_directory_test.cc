@@ -3,12 +3,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <cmath>
-#include <filesystem>
 
 #include "fedgen/base/file.h"
+#include "fedgen/base/file_testing.h"
 
 namespace fedgen {
 namespace {
@@ -247,20 +246,18 @@ TEST(Timing, RefusesWhatIsMalformed) {
 }
 
 TEST(RunDirectory, LoadsFilesAndNamesThem) {
-  std::string directory = ::testing::TempDir() + "run_XXXXXX";
-  ASSERT_NE(::mkdtemp(directory.data()), nullptr);
+  const TemporaryDirectory directory;
   const auto write = [&](const std::string& name, const std::string& text) {
-    ASSERT_TRUE(WriteFileAtomically(directory + "/" + name, text, IfExists::kReplace));
+    ASSERT_TRUE(WriteFileAtomically(directory.Path(name), text, IfExists::kReplace));
   };
   write("metrics.csv", kMetrics + FormatRow(Adopted()) + "\n");
   write("truth.csv", kTruth + "1,1,9,0.5,1\n");
   write("timing.csv", kTiming + "1,0.5,9\n1,0.5,9\n");
-  EXPECT_THAT(*LoadMetrics(directory + "/metrics.csv"), ElementsAre(Adopted()));
-  EXPECT_EQ(LoadTruth(directory + "/truth.csv")->size(), 1U);
-  EXPECT_THAT(LoadTiming(directory + "/timing.csv").error().message,
-              HasSubstr(directory + "/timing.csv:3: round = 1: "));
-  EXPECT_EQ(LoadMetrics(directory + "/none.csv").error().code, ErrorCode::kIo);
-  std::filesystem::remove_all(directory);
+  EXPECT_THAT(*LoadMetrics(directory.Path("metrics.csv")), ElementsAre(Adopted()));
+  EXPECT_EQ(LoadTruth(directory.Path("truth.csv"))->size(), 1U);
+  EXPECT_THAT(LoadTiming(directory.Path("timing.csv")).error().message,
+              HasSubstr(directory.Path("timing.csv") + ":3: round = 1: "));
+  EXPECT_EQ(LoadMetrics(directory.Path("none.csv")).error().code, ErrorCode::kIo);
 }
 
 }  // namespace

@@ -13,6 +13,8 @@
 
 #include "fedgen/base/check.h"
 #include "fedgen/certify/bounds.h"
+#include "fedgen/report/number_text.h"
+#include "fedgen/report/picture.h"
 
 namespace fedgen {
 namespace {
@@ -107,10 +109,9 @@ std::string WorldsText(const std::vector<TruthRow>& rows) {
   const auto [fewest, most] =
       std::minmax_element(rows.begin(), rows.end(),
                           [](const TruthRow& a, const TruthRow& b) { return a.worlds < b.worlds; });
-  const auto text = [](std::int64_t worlds) { return TickText(static_cast<double>(worlds), 1); };
-  return fewest->worlds == most->worlds
-             ? text(most->worlds) + " fresh worlds"
-             : fmt::format("{} to {} fresh worlds", text(fewest->worlds), text(most->worlds));
+  const std::string at_most = Counted(most->worlds, "fresh world");
+  return fewest->worlds == most->worlds ? at_most
+                                        : fmt::format("{} to {}", Grouped(fewest->worlds), at_most);
 }
 
 // What is shown, e.g. "actual", and in how many worlds it was measured.
@@ -192,7 +193,7 @@ std::map<int, Series> MakeLearnerLooks(const std::vector<MetricsRow>& metrics,
   return looks;
 }
 
-const Series kIncumbentLook = {.label = "incumbent", .colour = kChartInk, .line_width = 2.6};
+const Series kIncumbentLook = {.label = "incumbent", .colour = kInk, .line_width = 2.6};
 
 std::vector<SeriesPoint> IncumbentPoints(const std::vector<MetricsRow>& metrics) {
   std::vector<SeriesPoint> points;
@@ -226,7 +227,7 @@ ChartFigure MakeBoundsFigure(const std::vector<MetricsRow>& metrics,
                    .line_width = 1.6,
                    .dot_radius = measured.size() <= 60 ? 2.6 : 0,
                    .spread = Spread::kBand};
-  const std::map<int, Colour> colours = {{learner, kChartInk}};
+  const std::map<int, Colour> colours = {{learner, kInk}};
 
   Chart cost = {
       .title = fmt::format("T1: cost at most y + b, with confidence {:g} %", 100 * (1 - gamma)),

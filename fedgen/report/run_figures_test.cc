@@ -3,11 +3,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <cmath>
 #include <filesystem>
 
+#include "fedgen/base/file_testing.h"
 #include "fedgen/certify/bounds.h"
 
 namespace fedgen {
@@ -197,8 +197,7 @@ TEST(TradeoffFigure, SortsPointsAndKeepsRanges) {
 }
 
 TEST(RunFigures, AreWrittenAsSvgAndPngEvenWithoutRows) {
-  std::string directory = ::testing::TempDir() + "figures_XXXXXX";
-  ASSERT_NE(::mkdtemp(directory.data()), nullptr);
+  const TemporaryDirectory directory;
   const std::vector<ChartFigure> figures = {
       MakeBoundsFigure({}, {}, 1, 0.01, {}),
       MakeLearningFigure({}, {}, {}),
@@ -208,15 +207,14 @@ TEST(RunFigures, AreWrittenAsSvgAndPngEvenWithoutRows) {
       MakeLearningFigure(TwoLearners(), Truth(), {}),
   };
   for (std::size_t index = 0; index < figures.size(); ++index) {
-    const std::string stem = directory + "/" + std::to_string(index);
+    const std::string stem = directory.Path(std::to_string(index));
     const Result<void> saved = SaveSvgAndPng(stem, figures[index], IfExists::kRefuse);
     EXPECT_TRUE(saved) << (saved ? "" : saved.error().message);
     EXPECT_GT(std::filesystem::file_size(stem + ".svg"), 1000U);
     EXPECT_GT(std::filesystem::file_size(stem + ".png"), 1000U);
   }
-  EXPECT_EQ(SaveSvgAndPng(directory + "/0", figures[0], IfExists::kRefuse).error().code,
+  EXPECT_EQ(SaveSvgAndPng(directory.Path("0"), figures[0], IfExists::kRefuse).error().code,
             ErrorCode::kExists);
-  std::filesystem::remove_all(directory);
 }
 
 }  // namespace

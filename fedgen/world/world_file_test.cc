@@ -3,15 +3,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <array>
 #include <bit>
 #include <cmath>
 #include <cstdint>
-#include <filesystem>
 
 #include "fedgen/base/file.h"
+#include "fedgen/base/file_testing.h"
 #include "fedgen/base/kernel.h"
 #include "fedgen/world/distribution.h"
 
@@ -234,16 +233,14 @@ TEST(WorldFile, ReadsAWholeFileOfDrawnWorlds) {
 }
 
 TEST(WorldFile, LoadsWhatWasSaved) {
-  std::string directory = ::testing::TempDir() + "fedgen_world_file_test_XXXXXX";
-  ASSERT_NE(::mkdtemp(directory.data()), nullptr);
-  const std::string path = directory + "/worlds.jsonl";
+  const TemporaryDirectory directory;
+  const std::string path = directory.Path("worlds.jsonl");
   ASSERT_TRUE(WriteFileAtomically(path, File(kPlainWorld), IfExists::kRefuse));
   const Result<std::vector<World>> worlds = LoadWorlds(path, kPoint);
   EXPECT_TRUE(worlds.has_value());
-  const Result<std::vector<World>> missing = LoadWorlds(directory + "/other.jsonl", kPoint);
+  const Result<std::vector<World>> missing = LoadWorlds(directory.Path("other.jsonl"), kPoint);
   ASSERT_FALSE(missing);
   EXPECT_EQ(missing.error().code, ErrorCode::kIo);
-  std::filesystem::remove_all(directory);
 }
 
 TEST(WorldFile, WritesTheDocumentedSchema) {
