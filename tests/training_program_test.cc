@@ -141,8 +141,15 @@ TEST_F(Training, LeavesEverythingThatIsPromised) {
                 "run/config.toml")
                 .exit_code,
             0);
-  // Drawing again draws the same.
-  EXPECT_EQ(Run("plot run").exit_code, 0);
+  // Drawing again draws the same, and says where.
+  const Ran plot = Run("plot run");
+  EXPECT_EQ(plot.exit_code, 0);
+  std::string figures;
+  for (const char* name : {"bounds", "learning", "seconds", "world", "trajectories"}) {
+    const std::string stem = std::string("run/figures/") + name;
+    figures += stem + ".svg\n" + stem + ".png\n";
+  }
+  EXPECT_EQ(plot.out, figures);
   EXPECT_TRUE(Bytes("run") == bytes);
 }
 

@@ -142,6 +142,9 @@ struct PlotCommand {
 };
 Result<void> RunPlot(const PlotCommand& command);
 
+/// The same without a word: returns the files it wrote.
+Result<std::vector<std::string>> DrawRun(const PlotCommand& command);
+
 /// fedgen reproduce: the paper's experiments, and what it leaves open.
 struct ReproduceCommand {
   std::string what;    // table1, table2, figures, tradeoffs, comparison or all

@@ -2,6 +2,9 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "fedgen/cli/commands.h"
 #include "fedgen/cli/config.h"
@@ -16,15 +19,37 @@
 namespace fedgen {
 namespace {
 
-Result<void> SaveBoth(const std::string& stem, const std::vector<Panel>& panels,
-                      const FigureOptions& options) {
-  for (const char* ending : {".svg", ".png"}) {
-    if (auto saved = SaveFigure(panels, options, stem + ending, IfExists::kReplace); !saved) {
-      return saved;
-    }
+// The figures of a run, each as SVG and PNG, and the files they went to.
+class FigureWriter {
+ public:
+  explicit FigureWriter(const RunFiles& files) : files_(files) {}
+
+  Result<void> Save(const std::string& name, const ChartFigure& figure) {
+    return SaveBoth(
+        name, [&](const std::string& path) { return SaveChart(path, figure, IfExists::kReplace); });
   }
-  return {};
-}
+  Result<void> Save(const std::string& name, const std::vector<Panel>& panels,
+                    const FigureOptions& options) {
+    return SaveBoth(name, [&](const std::string& path) {
+      return SaveFigure(panels, options, path, IfExists::kReplace);
+    });
+  }
+
+  std::vector<std::string> TakeWritten() { return std::move(written_); }
+
+ private:
+  Result<void> SaveBoth(const std::string& name, const auto& save) {
+    for (const char* ending : {".svg", ".png"}) {
+      std::string path = files_.Figure(name) + ending;
+      if (Result<void> saved = save(path); !saved) return saved;
+      written_.push_back(std::move(path));
+    }
+    return {};
+  }
+
+  const RunFiles& files_;
+  std::vector<std::string> written_;
+};
 
 // A policy of the run that is there, under the name it gets in the figure.
 struct Drawn {
@@ -33,22 +58,23 @@ struct Drawn {
 };
 
 // The ways of a learner's initial, first stopped and final policy through six unseen worlds.
-Result<void> DrawTrajectories(const RunFiles& files, const Config& config, std::uint64_t seed,
-                              int learner) {
+Result<void> DrawTrajectories(const RunFiles& files, const Config& config,
+                              const RunIdentity& identity, int learner, FigureWriter& writer) {
   const Task& task = config.task();
   constexpr std::size_t kWorlds = 6;
   std::vector<World> worlds(kWorlds);
-  const WorldSource source = DrawnWorlds(task, Key(seed).Fork(Stream::kEvaluation), BestKernel());
+  const WorldSource source =
+      DrawnWorlds(task, Key(identity.seed).Fork(Stream::kEvaluation), BestKernel());
   for (std::size_t w = 0; w < kWorlds; ++w) source(static_cast<std::int64_t>(w), worlds[w]);
 
+  const std::string run = fmt::format("{}, seed {}", identity.config_name, identity.seed);
   FigureOptions options;
   options.robot_radius = task.robot.radius;
   const Lidar lidar(task.lidar);
   FigureOptions sample_options = options;
   sample_options.lidar = &lidar;
-  sample_options.title = "A sample world";
-  if (auto saved = SaveBoth(files.Figure("world"), {{&worlds[0], "", {}}}, sample_options);
-      !saved) {
+  sample_options.title = fmt::format("A sample world \u2013 {}", run);
+  if (auto saved = writer.Save("world", {{&worlds[0], "", {}}}, sample_options); !saved) {
     return saved;
   }
 
@@ -78,14 +104,14 @@ Result<void> DrawTrajectories(const RunFiles& files, const Config& config, std::
     }
   }
   const bool stopped = std::filesystem::exists(files.Policy(fmt::format("first-stop-{}", learner)));
-  options.title = fmt::format("Learner {}: initial{} and final policy", learner,
-                              stopped ? ", locally converged" : "");
-  return SaveBoth(files.Figure("trajectories"), panels, options);
+  options.title = fmt::format("Learner {}: initial{} and final policy \u2013 {}", learner,
+                              stopped ? ", locally converged" : "", run);
+  return writer.Save("trajectories", panels, options);
 }
 
 }  // namespace
 
-Result<void> RunPlot(const PlotCommand& command) {
+Result<std::vector<std::string>> DrawRun(const PlotCommand& command) {
   const Result<RunFiles> files = OpenRun(command.directory);
   if (!files) return files.error();
   const Result<RunIdentity> identity = LoadRunIdentity(*files);
@@ -116,12 +142,21 @@ Result<void> RunPlot(const PlotCommand& command) {
       {"learning", MakeLearningFigure(*metrics, *truth, options)},
       {"seconds", MakeSecondsFigure(*truth, *timing, levels, options)},
   };
+  FigureWriter writer(*files);
   for (const auto& [name, figure] : figures) {
-    if (auto saved = SaveSvgAndPng(files->Figure(name), figure, IfExists::kReplace); !saved) {
-      return saved;
-    }
+    if (auto saved = writer.Save(name, figure); !saved) return saved.error();
   }
-  return DrawTrajectories(*files, *config, identity->seed, command.learner);
+  if (auto drawn = DrawTrajectories(*files, *config, *identity, command.learner, writer); !drawn) {
+    return drawn.error();
+  }
+  return writer.TakeWritten();
+}
+
+Result<void> RunPlot(const PlotCommand& command) {
+  const Result<std::vector<std::string>> written = DrawRun(command);
+  if (!written) return written.error();
+  for (const std::string& path : *written) Print("{}\n", path);
+  return {};
 }
 
 }  // namespace fedgen

@@ -146,7 +146,7 @@ Result<void> ReproduceFigures(const ReproduceCommand& command, const Campaign& c
   const auto metrics = LoadMetrics(files.Metrics());
   if (!metrics) return metrics.error();
   const int learner = ChooseLearner(*metrics);
-  if (auto done = RunPlot({files.directory(), learner}); !done) return done;
+  if (auto drawn = DrawRun({files.directory(), learner}); !drawn) return drawn.error();
   Print("figures of learner {}{}: {}/figures/{{bounds,learning,world,trajectories}}.{{svg,png}}\n",
         learner,
         learner == 1 ? "" : ", the first that was rescued (learner 1, the paper's, was not)",

@@ -368,7 +368,7 @@ Result<void> RunTrain(const TrainCommand& command) {
   if (auto done = RunRounds(*run, federation, seconds); !done) return done;
   if (auto done = Conclude(*run, federation); !done) return done;
   if (!command.no_figures) {
-    if (auto drawn = RunPlot({run->files.directory(), 1}); !drawn) return drawn;
+    if (auto drawn = DrawRun({run->files.directory(), 1}); !drawn) return drawn.error();
   }
   Print("\n{}/: policies/best.fgp, certificate.json, summary.json{}\n", run->files.directory(),
         command.no_figures ? "" : ", figures/");

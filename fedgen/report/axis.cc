@@ -115,7 +115,10 @@ AxisSpan MakeSpan(const Axis& axis, Extent data, double air, int most) {
     data = {data.low - half, data.high + half};
   }
   const double free = air * (data.high - data.low);
-  AxisSpan span = {axis.scale, low ? PositionOn(axis.scale, *low) : data.low - free,
+  // Rates, which a scale of nines is for, are never below 0.
+  const double least =
+      axis.scale == Scale::kNines ? std::max(data.low - free, 0.0) : data.low - free;
+  AxisSpan span = {axis.scale, low ? PositionOn(axis.scale, *low) : least,
                    high ? PositionOn(axis.scale, *high) : data.high + free};
   if (!(span.low < span.high)) span.high = span.low + 1;
   switch (axis.scale) {

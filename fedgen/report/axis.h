@@ -15,7 +15,7 @@ namespace fedgen {
 enum class Scale {
   kLinear,
   kLog,    // by log10; numbers <= 0 are not drawn
-  kNines,  // by -log10(1 - v): as far from 0.9 to 0.99 as from 0 to 0.9; 1 is drawn at the end
+  kNines,  // of rates, by -log10(1 - v): as far from 0.9 to 0.99 as from 0 to 0.9; 1 is at the end
 };
 
 /// The position of a number on a scale; NaN if it has none.

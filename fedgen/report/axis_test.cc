@@ -60,6 +60,13 @@ TEST(AxisSpan, LeavesAirAroundTheData) {
   EXPECT_DOUBLE_EQ(span.Share(7), 0.5);
 }
 
+TEST(AxisSpan, OfRatesDoesNotGoBelowZero) {
+  for (const Extent data : {Extent{0, 2}, Extent{0.1, 2}, Extent{0.1, 0.1}}) {
+    EXPECT_EQ(MakeSpan({.scale = Scale::kNines}, data, 0.1, 5).low, 0) << data.low;
+  }
+  EXPECT_DOUBLE_EQ(MakeSpan({.scale = Scale::kNines}, {1, 2}, 0.1, 5).low, 0.9);
+}
+
 TEST(AxisSpan, EndsWhereTheAxisSays) {
   const AxisSpan span = MakeSpan({.scale = Scale::kLog, .low = 1, .high = 100}, {0.5, 0.7}, 0.1, 5);
   EXPECT_DOUBLE_EQ(span.Share(1), 0);

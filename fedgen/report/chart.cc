@@ -34,7 +34,6 @@ constexpr double kAxisSpaceX = 42;       // tick labels and name of the x axis
 constexpr double kAxisGapY = 12;         // from the name of the y axis to its longest tick label
 constexpr double kColumnGap = 28;
 constexpr double kRowGap = 16;
-constexpr double kLegendGap = 18;      // between entries
 constexpr double kReferenceGap = 14;   // from the frame to the name of a reference line
 constexpr double kReferenceLine = 13;  // between such names, at least
 constexpr double kMarkSize = 4.2;      // half of a mark's width
@@ -110,6 +109,7 @@ bool Finite(const Point& point) { return std::isfinite(point.x) && std::isfinite
 struct Place {
   Point at;
   double low = 0, high = 0;  // y of the interval's ends; NaN if there is none
+  bool dot = true;
 };
 
 // Of many points within a third of a unit only the first, the last and the extremes can be seen.
@@ -136,7 +136,7 @@ std::vector<Place> Thin(const std::vector<Place>& places) {
       std::sort(kept.begin(), kept.end());
       const auto last = std::unique(kept.begin(), kept.end());
       for (auto place = kept.begin(); place != last; ++place) {
-        thinned.push_back({places[*place].at, low, high});
+        thinned.push_back({places[*place].at, low, high, places[*place].dot});
       }
     }
     begin = end;
@@ -153,7 +153,8 @@ std::vector<std::vector<Place>> MakeRuns(const Series& series, const Plot& plot)
       if (!runs.back().empty()) runs.emplace_back();
       continue;
     }
-    runs.back().push_back({at, plot.At(point.x, point.low).y, plot.At(point.x, point.high).y});
+    runs.back().push_back(
+        {at, plot.At(point.x, point.low).y, plot.At(point.x, point.high).y, point.dot});
   }
   for (std::vector<Place>& run : runs) run = Thin(run);
   return runs;
@@ -225,12 +226,14 @@ void DrawSeries(const Series& series, const Plot& plot, Canvas& canvas) {
       }
     }
     for (const Place& place : run) {
-      if (series.spread == Spread::kBars) {
+      if (series.spread == Spread::kBars && place.dot) {
         DrawBar(place.at, place.low, place.high, series.colour, canvas);
       }
     }
     for (const Place& place : run) {
-      if (series.dot_radius > 0) DrawDot(place.at, series.dot_radius, series.colour, canvas);
+      if (series.dot_radius > 0 && place.dot) {
+        DrawDot(place.at, series.dot_radius, series.colour, canvas);
+      }
     }
   }
 }
@@ -590,7 +593,7 @@ Layout MakeLayout(const ChartFigure& figure) {
   const double right = left - kColumnGap;
   layout.width = std::ceil(right + kMargin);
   layout.legend_corner = {layout.text_left, layout.plots.back().frame.bottom() + kAxisSpaceX + 8};
-  layout.legend = PlaceLegend(MakeLegend(figure), right - layout.text_left, kLegendGap);
+  layout.legend = PlaceLegend(MakeLegend(figure), right - layout.text_left);
   layout.height = std::ceil(layout.legend_corner.y + LegendHeight(layout.legend) + kMargin - 8);
   return layout;
 }

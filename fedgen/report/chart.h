@@ -24,6 +24,7 @@ struct SeriesPoint {
   double x = 0, y = 0;
   double low = std::numeric_limits<double>::quiet_NaN();  // interval of y
   double high = std::numeric_limits<double>::quiet_NaN();
+  bool dot = true;  // false for a corner of the line where nothing was measured
 };
 
 /// How the intervals of a series are shown.
@@ -36,7 +37,7 @@ struct Series {
   double line_width = 1.8;               // 0 for no line
   double dash = 0, gap = 0;              // as in Ink
   bool steps = false;                    // y holds until the next x
-  double dot_radius = 0;                 // of a dot at each point; 0 for none
+  double dot_radius = 0;                 // of the dots; 0 for none
   Spread spread = Spread::kNone;
 };
 

@@ -255,6 +255,15 @@ TEST_F(ChartTest, ShowsIntervals) {
   EXPECT_NEAR(static_cast<double>(pale), 504 * 270, 504 * 270 * 0.03);
 }
 
+TEST_F(ChartTest, DrawsDotsWhereSomethingWasMeasured) {
+  Series series = Line({{2, 0.5}, {4, 0.5}, {6, 0.5, kNan, kNan, false}, {8, 0.5}});
+  series.line_width = 0;
+  series.dot_radius = 4;
+  const std::int64_t three = SavePixels(Plain({series})).Count(kRedPixel);
+  series.points[2].dot = true;
+  EXPECT_EQ(3 * SavePixels(Plain({series})).Count(kRedPixel), 4 * three);
+}
+
 TEST_F(ChartTest, MarksWhatHappened) {
   for (const MarkShape shape : {MarkShape::kTriangle, MarkShape::kSquare, MarkShape::kDiamond}) {
     ChartFigure figure = Plain({Line({{0, 0.5}, {10, 0.5}})});

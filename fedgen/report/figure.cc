@@ -46,7 +46,7 @@ struct PathStyle {
   double dash = 0, gap = 0;
 };
 constexpr std::array<PathStyle, 5> kPathStyles = {{{Rgb(0x1f5fc4)},
-                                                   {Rgb(0xe08e00), 8, 2.5},
+                                                   {Rgb(0xe08e00), 7, 5},
                                                    {Rgb(0x202428), 2.5, 2.5},
                                                    {Rgb(0x6ab4ee), 12, 3},
                                                    {Rgb(0x5b2a6e), 4.5, 2}}};
@@ -78,7 +78,6 @@ constexpr double kAxisSpaceX = 38;  // tick labels and name of the x axis, below
 constexpr double kAxisSpaceY = 42;  // of the y axis, left of the first column
 constexpr double kColumnGap = 24;
 constexpr double kRowGap = 18;
-constexpr double kLegendGap = 15;  // between entries
 
 // A number with a true minus sign, and a plus sign if asked for.
 std::string NumberText(double number, bool plus = false) {
@@ -643,7 +642,7 @@ Layout MakeLayout(const Scene& scene) {
   const double content_width = columns * (panel_width + kColumnGap) - kColumnGap;
   layout.width = std::ceil(left + content_width + kMargin);
   layout.legend_corner = {left, layout.plots.back().top + panel_height + kAxisSpaceX + 10};
-  layout.legend = PlaceLegend(MakeLegend(scene), content_width, kLegendGap);
+  layout.legend = PlaceLegend(MakeLegend(scene), content_width);
   layout.height = std::ceil(layout.legend_corner.y + LegendHeight(layout.legend) + kMargin - 6);
   return layout;
 }

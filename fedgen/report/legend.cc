@@ -10,11 +10,12 @@ namespace {
 
 constexpr Font kLegendFont = {10.5};
 constexpr double kLine = 22;      // from line to line
+constexpr double kGap = 15;       // between entries
 constexpr double kSymbolGap = 7;  // between a symbol and its text
 
 }  // namespace
 
-std::vector<PlacedEntry> PlaceLegend(std::vector<LegendEntry> entries, double width, double gap) {
+std::vector<PlacedEntry> PlaceLegend(std::vector<LegendEntry> entries, double width) {
   std::vector<PlacedEntry> legend;
   Point left = {0, kLine / 2};
   for (LegendEntry& entry : entries) {
@@ -23,7 +24,7 @@ std::vector<PlacedEntry> PlaceLegend(std::vector<LegendEntry> entries, double wi
     const double entry_width = before_text + TextWidth(entry.text, kLegendFont);
     if (left.x > 0 && left.x + entry_width > width) left = {0, left.y + kLine};
     legend.push_back({std::move(entry), left});
-    left.x += entry_width + gap;
+    left.x += entry_width + kGap;
   }
   return legend;
 }

@@ -23,8 +23,8 @@ struct PlacedEntry {
   Point left;  // of the symbol; counted from the legend's top left corner
 };
 
-/// Fills lines of the given width, `gap` between two entries; a text too long for a line is cut.
-std::vector<PlacedEntry> PlaceLegend(std::vector<LegendEntry> entries, double width, double gap);
+/// Fills lines of the given width; a text too long for a line is cut.
+std::vector<PlacedEntry> PlaceLegend(std::vector<LegendEntry> entries, double width);
 
 /// Of all lines together; 0 without entries.
 double LegendHeight(const std::vector<PlacedEntry>& legend);

@@ -12,7 +12,6 @@ namespace {
 using ::testing::EndsWith;
 using ::testing::StartsWith;
 
-constexpr double kGap = 10;
 constexpr std::uint32_t kRedPixel = 0xff0000;
 
 // A red square as high as it is wide.
@@ -24,21 +23,19 @@ LegendEntry Square(const std::string& text, double width) {
 
 // Where the entry after this one begins if it is in the same line.
 double Next(const LegendEntry& entry) {
-  return PlaceLegend({entry, Square("next", 10)}, 1e6, kGap)[1].left.x;
+  return PlaceLegend({entry, Square("next", 10)}, 1e6)[1].left.x;
 }
 
-TEST(Legend, StandsInOneLineIfItFits) {
+TEST(Legend, FillsLinesFromTheLeft) {
   const LegendEntry a = Square("first", 10);
   const LegendEntry b = Square("second", 40);
-  // The second entry takes the width up to where a third would begin, without the gap.
-  const double width = Next(a) + Next(b) - kGap;
-  const std::vector<PlacedEntry> legend = PlaceLegend({a, b}, width + 1e-6, kGap);
+  const std::vector<PlacedEntry> legend = PlaceLegend({a, b}, Next(a) + Next(b));
   EXPECT_EQ(legend[0].left.x, 0);
   EXPECT_EQ(legend[1].left.x, Next(a));
   EXPECT_EQ(legend[1].left.y, legend[0].left.y);
   EXPECT_EQ(LegendHeight(legend), 2 * legend[0].left.y);
-  // One unit less and it wraps: below, from the left.
-  const std::vector<PlacedEntry> wrapped = PlaceLegend({a, b}, width - 1, kGap);
+  // Wide enough for each but not for both.
+  const std::vector<PlacedEntry> wrapped = PlaceLegend({a, b}, Next(b));
   EXPECT_EQ(wrapped[1].left.x, 0);
   EXPECT_EQ(wrapped[1].left.y, 3 * wrapped[0].left.y);
   EXPECT_EQ(wrapped[1].entry.text, "second");
@@ -47,19 +44,19 @@ TEST(Legend, StandsInOneLineIfItFits) {
 
 TEST(Legend, CutsATextThatIsLongerThanALine) {
   const LegendEntry entry = Square("a text that is longer than a line", 10);
-  const std::vector<PlacedEntry> legend = PlaceLegend({entry, Square("b", 10)}, 100, kGap);
+  const std::vector<PlacedEntry> legend = PlaceLegend({entry, Square("b", 10)}, 100);
   EXPECT_THAT(legend[0].entry.text, StartsWith("a text"));
   EXPECT_THAT(legend[0].entry.text, EndsWith("\u2026"));
-  EXPECT_LE(Next(legend[0].entry) - kGap, 100);
+  EXPECT_LE(TextWidth(legend[0].entry.text, {10.5}), 90);
   EXPECT_EQ(legend[0].left.x, 0);
   EXPECT_GT(legend[1].left.y, legend[0].left.y);
 }
 
-TEST(Legend, TakesNoPlaceWithoutEntries) { EXPECT_EQ(LegendHeight(PlaceLegend({}, 100, 10)), 0); }
+TEST(Legend, TakesNoPlaceWithoutEntries) { EXPECT_EQ(LegendHeight(PlaceLegend({}, 100)), 0); }
 
 TEST(Legend, DrawsSymbolsWhereTheyWerePlaced) {
   Result<Canvas> canvas = Canvas::Make(PictureFormat::kPng, 100, 100);
-  const std::vector<PlacedEntry> legend = PlaceLegend({Square("a", 6), Square("b", 6)}, 30, kGap);
+  const std::vector<PlacedEntry> legend = PlaceLegend({Square("a", 6), Square("b", 6)}, 30);
   DrawLegend(legend, {20, 30}, *canvas);
   const Pixels pixels = DecodePng(*canvas->Finish(""));
   EXPECT_EQ(pixels.Count(kRedPixel), 2 * 12 * 12);  // two pixels per unit

@@ -19,7 +19,10 @@ struct Pixels {
   int width = 0, height = 0;
   std::vector<std::uint32_t> rgb;  // [height][width] 0xrrggbb
 
-  std::uint32_t At(int x, int y) const { return rgb[static_cast<std::size_t>(y * width + x)]; }
+  std::uint32_t At(int x, int y) const {
+    return rgb.at(static_cast<std::size_t>(y) * static_cast<std::size_t>(width) +
+                  static_cast<std::size_t>(x));
+  }
   std::int64_t Count(std::uint32_t colour) const {
     return std::count(rgb.begin(), rgb.end(), colour);
   }

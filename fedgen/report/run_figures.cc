@@ -114,12 +114,13 @@ std::string WorldsText(const std::vector<TruthRow>& rows) {
                                         : fmt::format("{} to {}", Grouped(fewest->worlds), at_most);
 }
 
-// What is shown, e.g. "actual", and in how many worlds it was measured.
+// What is shown, e.g. "actual", in how many worlds it was measured, and what the band belongs to;
+// empty if there is none.
 std::string Subtitle(const RunFigureOptions& options, std::string_view what,
-                     const std::vector<TruthRow>& rows, bool with_intervals) {
+                     const std::vector<TruthRow>& rows, std::string_view band) {
   std::string truth;
   if (!rows.empty()) truth = fmt::format("{}: measured in {}", what, WorldsText(rows));
-  if (!rows.empty() && with_intervals) truth += ", band: 99 % interval at each point";
+  if (!rows.empty() && !band.empty()) truth += fmt::format(", band: 99 % interval of {}", band);
   return Join({options.config, truth}, "; ");
 }
 
@@ -127,12 +128,26 @@ std::string Subtitle(const RunFigureOptions& options, std::string_view what,
 
 bool Stopped(const MetricsRow& row) { return row.state == LearnerPhase::kStopped; }
 
+// One text for those that do the same in the same round, at the highest of them.
+void ShareTexts(std::vector<Mark>& marks) {
+  std::map<std::pair<double, std::string>, std::vector<Mark*>> groups;
+  for (Mark& mark : marks) groups[{mark.x, mark.text}].push_back(&mark);
+  for (auto& [what, group] : groups) {
+    if (group.size() == 1) continue;
+    for (Mark* const mark : group) mark->text.clear();
+    Mark* const highest = *std::max_element(
+        group.begin(), group.end(), [](const Mark* a, const Mark* b) { return a->y < b->y; });
+    highest->text = fmt::format("{} adopt {}", group.size(), what.second);
+  }
+}
+
 // Where each learner stops and adopts; `height` is where in the chart.
 template <typename Height>
 std::vector<MarkSeries> MakeEvents(const std::vector<MetricsRow>& rows, const Height& height,
                                    const std::map<int, Colour>& colours) {
   MarkSeries stops = {"stops", MarkShape::kSquare, {}};
-  MarkSeries adoptions = {"adopts from another learner", MarkShape::kTriangle, {}};
+  MarkSeries adoptions = {
+      "adopts from another learner (dotted: before to after)", MarkShape::kTriangle, {}};
   std::map<int, LearnerPhase> before;
   for (const MetricsRow& row : rows) {
     const auto previous = before.find(row.learner);
@@ -148,24 +163,85 @@ std::vector<MarkSeries> MakeEvents(const std::vector<MetricsRow>& rows, const He
     }
     before[row.learner] = row.state;
   }
+  ShareTexts(adoptions.marks);
   return {std::move(stops), std::move(adoptions)};
 }
 
-// Without a line where the policy was replaced between two measurements: its cost jumped then, and
-// a slope would claim otherwise.
-std::vector<SeriesPoint> BreakAtAdoptions(const std::vector<SeriesPoint>& points,
-                                          const std::vector<MetricsRow>& rows) {
-  std::vector<SeriesPoint> broken;
-  for (const SeriesPoint& point : points) {
-    const auto between = [&](const MetricsRow& row) {
-      return row.adopted_from && broken.back().x < row.round && row.round <= point.x;
-    };
-    if (!broken.empty() && std::any_of(rows.begin(), rows.end(), between)) {
-      broken.push_back({point.x, std::numeric_limits<double>::quiet_NaN()});
-    }
-    broken.push_back(point);
+// Where a learner measures in many more worlds than usual (Eq. 43); only b tells.
+MarkSeries MakeStocktakings(const std::vector<MetricsRow>& rows, const auto& height) {
+  MarkSeries stocktakings = {"takes stock: more worlds, smaller b", MarkShape::kDiamond, {}};
+  for (std::size_t row = 1; row < rows.size(); ++row) {
+    // An adoption has its own mark there.
+    if (rows[row].b > rows[row - 1].b / 2 || rows[row].adopted_from) continue;
+    stocktakings.marks.push_back(
+        {static_cast<double>(rows[row].round), height(rows[row]), kInk, ""});
   }
-  return broken;
+  return stocktakings;
+}
+
+// ---- Between two measurements of a learner ------------------------------------------------------
+
+// What is known of a learner's policy from its measurements and from when it changed.
+struct TruthLine {
+  std::vector<SeriesPoint> points;  // flat while the policy was kept, with a gap at adoptions
+  std::vector<SeriesPoint> jumps;   // over those gaps: before, after, and a gap behind each pair
+};
+
+// Whether a learner had the same policy after this round as before. Averaging gives another one to
+// stopped learners too, which then measure again.
+bool KeepsPolicy(const std::vector<MetricsRow>& rows, std::size_t row) {
+  return Stopped(rows[row]) && (row + 1 == rows.size() || !rows[row + 1].z_norm);
+}
+
+// `points` are measurements and `rows` what a learner did, both by round. A straight line from
+// measurement to measurement would let a learner improve that had stopped, and hide when it jumped.
+TruthLine MakeTruthLine(const std::vector<SeriesPoint>& points,
+                        const std::vector<MetricsRow>& rows) {
+  const SeriesPoint gap = {0, std::numeric_limits<double>::quiet_NaN()};
+  TruthLine line;
+  std::size_t row = 0;
+  std::optional<SeriesPoint> before;
+  for (const SeriesPoint& point : points) {
+    std::optional<double> first_change;
+    double last_change = point.x;
+    bool replaced = false;
+    for (; row < rows.size() && rows[row].round <= point.x; ++row) {
+      if (KeepsPolicy(rows, row)) continue;
+      last_change = rows[row].round;
+      // What was adopted counts from this round on; a step, from the round before.
+      if (!first_change) first_change = rows[row].adopted_from ? last_change : last_change - 1;
+      replaced = replaced || rows[row].adopted_from;
+    }
+    if (before) {
+      SeriesPoint held = *before;
+      held.x = std::max(held.x, first_change.value_or(held.x));
+      held.dot = false;
+      SeriesPoint since = point;
+      since.x = last_change;
+      since.dot = false;
+      if (held.x > before->x) line.points.push_back(held);
+      if (replaced) {
+        line.points.push_back(gap);
+        line.jumps.insert(line.jumps.end(), {held, since, gap});
+      }
+      if (since.x < point.x) line.points.push_back(since);
+    }
+    line.points.push_back(point);
+    before = point;
+  }
+  return line;
+}
+
+// The look of the jumps of a series.
+Series JumpsOf(Series series, std::vector<SeriesPoint> jumps) {
+  series.label.clear();
+  series.points = std::move(jumps);
+  series.line_width = 1.1;
+  series.dash = 1.5;
+  series.gap = 2.5;
+  series.dot_radius = 0;
+  series.spread = Spread::kNone;
+  return series;
 }
 
 // ---- Learners -----------------------------------------------------------------------------------
@@ -222,7 +298,7 @@ ChartFigure MakeBoundsFigure(const std::vector<MetricsRow>& metrics,
     return std::max(1 - gamma - (1 - gamma) * (row.y + row.b), 0.0);
   };
   Series bound = {.label = "bound", .colour = kBound};
-  Series actual = {.label = "actual",
+  Series actual = {.label = measured.size() <= 60 ? "actual, measured at the dots" : "actual",
                    .colour = kActual,
                    .line_width = 1.6,
                    .dot_radius = measured.size() <= 60 ? 2.6 : 0,
@@ -243,15 +319,19 @@ ChartFigure MakeBoundsFigure(const std::vector<MetricsRow>& metrics,
     for (const MetricsRow& row : rows) {
       bound.points.push_back({static_cast<double>(row.round), bound_of(row)});
     }
-    actual.points = BreakAtAdoptions(truth_points, rows);
+    TruthLine line = MakeTruthLine(truth_points, rows);
+    actual.points = std::move(line.points);
     chart.series = {bound};
+    if (!line.jumps.empty()) chart.series.push_back(JumpsOf(actual, std::move(line.jumps)));
     if (!actual.points.empty()) chart.series.push_back(actual);
     chart.marks = MakeEvents(rows, bound_of, colours);
+    MarkSeries stocktakings = MakeStocktakings(rows, bound_of);
+    if (!stocktakings.marks.empty()) chart.marks.push_back(std::move(stocktakings));
   };
   fill(cost, cost_bound, CostPoints(measured));
   fill(rate, rate_bound, RatePoints(measured, RoundOf));
   return {TitleText(fmt::format("Bounds and truth of learner {}", learner), options),
-          Subtitle(options, "actual", measured, true),
+          Subtitle(options, "actual", measured, "each measurement"),
           {std::move(cost), std::move(rate)}};
 }
 
@@ -270,16 +350,20 @@ ChartFigure MakeLearningFigure(const std::vector<MetricsRow>& metrics,
       .title = "What its policy does in fresh worlds",
       .x = rounds,
       .y = {.label = "safe arrival rate, stretched towards 1", .scale = Scale::kNines, .low = 0}};
-  std::map<int, std::vector<SeriesPoint>> measured;
-  for (const MetricsRow& row : metrics) {
-    measured[row.learner].push_back({static_cast<double>(row.round), row.y});
-  }
+  std::map<int, std::vector<MetricsRow>> rows_of;
+  for (const MetricsRow& row : metrics) rows_of[row.learner].push_back(row);
   for (const auto& [learner, look] : looks) {
+    const std::vector<MetricsRow>& rows = rows_of[learner];
     Series series = look;
-    series.points = std::move(measured[learner]);
+    for (const MetricsRow& row : rows) {
+      series.points.push_back({static_cast<double>(row.round), row.y});
+    }
     costs.series.push_back(series);
-    series.points = RatePoints(RowsOf(truth, learner), RoundOf);
-    series.dot_radius = looks.size() <= kMostColoured && series.points.size() <= 30 ? 2.3 : 0;
+    const std::vector<SeriesPoint> points = RatePoints(RowsOf(truth, learner), RoundOf);
+    TruthLine line = MakeTruthLine(points, rows);
+    series.points = std::move(line.points);
+    series.dot_radius = looks.size() <= kMostColoured && points.size() <= 30 ? 2.3 : 0;
+    if (!line.jumps.empty()) rates.series.push_back(JumpsOf(look, std::move(line.jumps)));
     if (!series.points.empty()) rates.series.push_back(std::move(series));
   }
   Series incumbent = kIncumbentLook;
@@ -289,9 +373,11 @@ ChartFigure MakeLearningFigure(const std::vector<MetricsRow>& metrics,
   costs.marks = MakeEvents(metrics, [](const MetricsRow& row) { return row.y; }, colours);
   incumbent.points = RatePoints(RowsOf(truth, std::nullopt), RoundOf);
   incumbent.steps = false;
-  if (!incumbent.points.empty()) rates.series.push_back(std::move(incumbent));
+  incumbent.spread = Spread::kBand;
+  const bool incumbent_measured = !incumbent.points.empty();
+  if (incumbent_measured) rates.series.push_back(std::move(incumbent));
   return {TitleText(fmt::format("Learning of {} learners", looks.size()), options),
-          Subtitle(options, "right", truth, false),
+          Subtitle(options, "right", truth, incumbent_measured ? "the incumbent" : ""),
           {std::move(costs), std::move(rates)}};
 }
 
@@ -324,9 +410,8 @@ ChartFigure MakeSecondsFigure(const std::vector<TruthRow>& truth,
   series.dot_radius = rows.size() <= 60 ? 2.6 : 0;
   series.spread = of_incumbent ? Spread::kBand : Spread::kNone;
 
-  Chart chart = {
-      .x = {.label = "training time (s)", .scale = Scale::kLog},
-      .y = {.label = "safe arrival rate, stretched towards 1", .scale = Scale::kNines, .low = 0}};
+  Chart chart = {.x = {.label = "training time (s)", .scale = Scale::kLog},
+                 .y = {.label = "safe arrival rate, stretched towards 1", .scale = Scale::kNines}};
   MarkSeries reached = {"level first reached", MarkShape::kDiamond, {}};
   for (std::size_t index = 0; index < levels.size(); ++index) {
     const SafetyLevel& level = levels[index];
@@ -335,16 +420,17 @@ ChartFigure MakeSecondsFigure(const std::vector<TruthRow>& truth,
                      [&](const SeriesPoint& point) { return point.y >= level.rate; });
     std::string when = "not reached";
     if (first != series.points.end()) {
-      when = fmt::format("{:.3g} s", first->x);
+      when = fmt::format("after {:.3g} s", first->x);
       reached.marks.push_back({first->x, first->y, kActual, ""});
     }
     const std::string name = level.name.empty() ? "" : fmt::format(" ({})", level.name);
-    chart.references.push_back({level.rate, fmt::format("{}{}: {}", level.rate, name, when)});
+    chart.references.push_back({level.rate, fmt::format("{}{} {}", level.rate, name, when)});
   }
   chart.series = {std::move(series)};
   chart.marks = {std::move(reached)};
   return {.title = TitleText("Safety over training time", options),
-          .subtitle = Subtitle(options, "safe arrival rate", rows, of_incumbent),
+          .subtitle =
+              Subtitle(options, "safe arrival rate", rows, of_incumbent ? "each measurement" : ""),
           .charts = {std::move(chart)},
           .columns = 1,
           .chart_width = 560,

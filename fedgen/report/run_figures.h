@@ -17,6 +17,9 @@ namespace fedgen {
 // Clopper and Pearson's for the safe arrival rate, Hoeffding's for the mean cost (fedgen/certify/
 // bounds.h, with its assumptions). A safe rate that is no whole number of worlds comes from several
 // starts per world; its interval is Hoeffding's too. Intervals hold one by one, not all at once.
+//
+// Between two measurements of a learner its line is flat while it is stopped, for it keeps its
+// policy; where it adopts another one, the line ends and a dotted one leads to what comes after.
 
 struct RunFigureOptions {
   std::string title = {};   // e.g. "quick, seed 1"; what the figure shows is put before it
@@ -25,14 +28,15 @@ struct RunFigureOptions {
 
 /// The paper's figure of one learner over the rounds, two charts: its bound y + b of the cost (T1)
 /// against the actual cost, and its bound 1 - gamma - (1 - gamma)(y + b) of the safe arrival rate
-/// (T2) against the actual rate. Stops and adoptions are marked. Bounds beyond [0, 1] say nothing
-/// and are drawn at its ends. Requires learner >= 1 and 0 < gamma < 1.
+/// (T2) against the actual rate. Stops, adoptions and stocktakings are marked. Bounds beyond [0, 1]
+/// say nothing and are drawn at its ends. Requires learner >= 1 and 0 < gamma < 1.
 ChartFigure MakeBoundsFigure(const std::vector<MetricsRow>& metrics,
                              const std::vector<TruthRow>& truth, int learner, double gamma,
                              const RunFigureOptions& options);
 
 /// All learners over the rounds, two charts: y of each and of the incumbent, with stops and
-/// adoptions; the actual safe arrival rate of each and of the incumbent.
+/// adoptions; the actual safe arrival rate of each and of the incumbent, the latter with its
+/// interval.
 ChartFigure MakeLearningFigure(const std::vector<MetricsRow>& metrics,
                                const std::vector<TruthRow>& truth, const RunFigureOptions& options);
 

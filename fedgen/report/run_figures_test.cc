@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fedgen/report/run_figures.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,6 +15,8 @@ namespace fedgen {
 namespace {
 
 using ::testing::HasSubstr;
+
+const std::string kActual = "actual, measured at the dots";
 
 MetricsRow Row(int round, int learner, LearnerPhase state, double y) {
   return {.round = round,
@@ -55,6 +58,27 @@ const Series* FindSeries(const Chart& chart, const std::string& label) {
   return nullptr;
 }
 
+// The measurement of a round.
+const SeriesPoint& PointAt(const Series& series, double round) {
+  static const SeriesPoint none;
+  for (const SeriesPoint& point : series.points) {
+    if (point.x == round && point.dot) return point;
+  }
+  ADD_FAILURE() << "nothing measured in round " << round;
+  return none;
+}
+
+// Points as (x, y), a dot behind those that were measured, and gaps.
+std::string Describe(const std::vector<SeriesPoint>& points) {
+  std::string text;
+  for (const SeriesPoint& point : points) {
+    if (!text.empty()) text += " ";
+    text += std::isnan(point.y) ? "gap"
+                                : fmt::format("({}, {}){}", point.x, point.y, point.dot ? "." : "");
+  }
+  return text;
+}
+
 // T1: y + b. T2: 1 - gamma - (1 - gamma)(y + b). What is beyond [0, 1] is at its ends.
 TEST(BoundsFigure, DrawsBothTheorems) {
   const ChartFigure figure = MakeBoundsFigure(TwoLearners(), Truth(), 1, 0.01, {});
@@ -72,21 +96,68 @@ TEST(BoundsFigure, DrawsBothTheorems) {
 
 TEST(BoundsFigure, DrawsTheTruthWithItsInterval) {
   const ChartFigure figure = MakeBoundsFigure(TwoLearners(), Truth(), 1, 0.01, {});
-  const Series* const cost = FindSeries(figure.charts[0], "actual");
-  const Series* const rate = FindSeries(figure.charts[1], "actual");
+  const Series* const cost = FindSeries(figure.charts[0], kActual);
+  const Series* const rate = FindSeries(figure.charts[1], kActual);
   ASSERT_TRUE(cost != nullptr && rate != nullptr);
-  // Rounds 0 and 3, then a gap for the adoption in round 4, then round 5.
-  ASSERT_EQ(rate->points.size(), 4U);
-  EXPECT_EQ(rate->points[1].x, 3);
-  EXPECT_TRUE(std::isnan(rate->points[2].y));
-  EXPECT_EQ(rate->points[3].x, 5);
   const ProportionInterval exact = ClopperPearson(400, 1000, 0.99);
-  EXPECT_EQ(rate->points[1].low, exact.low);
-  EXPECT_EQ(rate->points[1].high, exact.high);
+  const SeriesPoint& third_rate = PointAt(*rate, 3);
+  EXPECT_EQ(third_rate.y, 0.4);
+  EXPECT_EQ(third_rate.low, exact.low);
+  EXPECT_EQ(third_rate.high, exact.high);
   const ProportionInterval mean = HoeffdingInterval(0.78, 1000, 0.99);
-  EXPECT_EQ(cost->points[1].y, 0.78);
-  EXPECT_EQ(cost->points[1].low, mean.low);
-  EXPECT_EQ(cost->points[1].high, mean.high);
+  const SeriesPoint& third_cost = PointAt(*cost, 3);
+  EXPECT_EQ(third_cost.y, 0.78);
+  EXPECT_EQ(third_cost.low, mean.low);
+  EXPECT_EQ(third_cost.high, mean.high);
+}
+
+// Learner 1 steps in round 1, stops in round 2 with that policy, adopts another one in round 4, and
+// steps in round 5. So what is measured in round 3 holds from round 1 until the adoption.
+TEST(BoundsFigure, IsFlatWhileTheLearnerIsStoppedAndJumpsWhereItAdopts) {
+  const Chart chart = MakeBoundsFigure(TwoLearners(), Truth(), 1, 0.01, {}).charts[1];
+  const Series& jumps = chart.series[1];
+  const Series& rate = chart.series[2];
+  EXPECT_EQ(Describe(rate.points), "(0, 0.2). (1, 0.4) (3, 0.4). (4, 0.4) gap (5, 0.9).");
+  EXPECT_EQ(rate.points[3].low, PointAt(rate, 3).low);
+  EXPECT_EQ(Describe(jumps.points), "(4, 0.4) (5, 0.9) gap");
+  EXPECT_GT(jumps.dash, 0);
+  EXPECT_EQ(jumps.label, "");
+}
+
+// Stopped before it ever moved: flat from the beginning, though nothing was measured meanwhile.
+TEST(BoundsFigure, IsFlatFromTheLastMeasurementBeforeAStop) {
+  std::vector<MetricsRow> rows = {Row(1, 1, LearnerPhase::kStopped, 0.9)};
+  for (int round = 2; round <= 17; ++round) {
+    rows.push_back(Row(round, 1, LearnerPhase::kStopped, 0.9));
+  }
+  rows.push_back(Row(18, 1, LearnerPhase::kAdopted, 0.9));
+  for (const int round : {19, 20}) rows.push_back(Row(round, 1, LearnerPhase::kRunning, 0.4));
+  const std::vector<TruthRow> truth = {{0, 1, 1000, 0.9, 0.2}, {20, 1, 1000, 0.4, 0.7}};
+  const Chart chart = MakeBoundsFigure(rows, truth, 1, 0.01, {}).charts[1];
+  EXPECT_EQ(Describe(chart.series[2].points), "(0, 0.2). (18, 0.2) gap (20, 0.7).");
+  EXPECT_EQ(Describe(chart.series[1].points), "(18, 0.2) (20, 0.7) gap");
+}
+
+// An average replaces the policy of a learner that stopped, which therefore measures again.
+TEST(BoundsFigure, HoldsNothingForALearnerThatGoesOnAfterItsStop) {
+  std::vector<MetricsRow> rows = {Row(1, 1, LearnerPhase::kStopped, 0.9),
+                                  Row(2, 1, LearnerPhase::kRunning, 0.8),
+                                  Row(3, 1, LearnerPhase::kRunning, 0.7)};
+  for (MetricsRow& row : rows) row.z_norm = 1;
+  const std::vector<TruthRow> truth = {{0, 1, 1000, 0.9, 0.2}, {3, 1, 1000, 0.4, 0.7}};
+  const Chart chart = MakeBoundsFigure(rows, truth, 1, 0.01, {}).charts[1];
+  EXPECT_EQ(Describe(chart.series[1].points), "(0, 0.2). (3, 0.7).");
+}
+
+TEST(BoundsFigure, MarksWhereStockIsTaken) {
+  std::vector<MetricsRow> rows = TwoLearners();
+  rows[8].b = 0.002;  // learner 1, round 5
+  const Chart chart = MakeBoundsFigure(rows, Truth(), 1, 0.01, {}).charts[0];
+  ASSERT_EQ(chart.marks.size(), 3U);
+  ASSERT_EQ(chart.marks[2].marks.size(), 1U);
+  EXPECT_EQ(chart.marks[2].shape, MarkShape::kDiamond);
+  EXPECT_EQ(chart.marks[2].marks[0].x, 5);
+  EXPECT_DOUBLE_EQ(chart.marks[2].marks[0].y, 0.352);
 }
 
 // 0.4005 of 1000 worlds is no number of worlds: each had several starts, which are not independent.
@@ -95,7 +166,7 @@ TEST(BoundsFigure, TakesHoeffdingsIntervalForSeveralStarts) {
   truth[1].safe_rate = 0.4005;
   const ChartFigure figure = MakeBoundsFigure(TwoLearners(), truth, 1, 0.01, {});
   const ProportionInterval interval = HoeffdingInterval(0.2, 1000, 0.99);
-  EXPECT_EQ(FindSeries(figure.charts[1], "actual")->points[0].high, interval.high);
+  EXPECT_EQ(FindSeries(figure.charts[1], kActual)->points[0].high, interval.high);
 }
 
 TEST(BoundsFigure, MarksStopsAndAdoptions) {
@@ -117,9 +188,9 @@ TEST(BoundsFigure, SaysHowManyWorldsAndHowSure) {
   const ChartFigure figure =
       MakeBoundsFigure(TwoLearners(), Truth(), 1, 0.01, {"seed 1", "quick.toml"});
   EXPECT_EQ(figure.title, "Bounds and truth of learner 1 \u2013 seed 1");
-  EXPECT_EQ(
-      figure.subtitle,
-      "quick.toml; actual: measured in 1,000 fresh worlds, band: 99 % interval at each point");
+  EXPECT_EQ(figure.subtitle,
+            "quick.toml; actual: measured in 1,000 fresh worlds, band: 99 % interval of each "
+            "measurement");
 }
 
 TEST(LearningFigure, DrawsEveryLearnerAndTheIncumbent) {
@@ -134,12 +205,26 @@ TEST(LearningFigure, DrawsEveryLearnerAndTheIncumbent) {
   EXPECT_EQ(costs.series[2].points[0].y, 0.3);
   EXPECT_EQ(costs.marks[1].marks[0].y, 0.8);
   EXPECT_EQ(costs.marks[1].marks[0].colour.red, costs.series[0].colour.red);
-  // Learner 2 was never measured in fresh worlds.
+  // Learner 1 with its jump; learner 2 was never measured in fresh worlds.
   const Chart& rates = figure.charts[1];
-  ASSERT_EQ(rates.series.size(), 2U);
-  EXPECT_EQ(rates.series[0].label, "learner 1");
-  EXPECT_EQ(rates.series[1].points[1].y, 0.989);
-  EXPECT_EQ(*costs.x.low, *rates.x.low);
+  ASSERT_EQ(rates.series.size(), 3U);
+  EXPECT_EQ(Describe(rates.series[0].points), "(4, 0.4) (5, 0.9) gap");
+  EXPECT_EQ(rates.series[1].label, "learner 1");
+  EXPECT_EQ(rates.series[2].points[1].y, 0.989);
+  EXPECT_EQ(rates.series[2].points[1].low, ClopperPearson(989, 1000, 0.99).low);
+  EXPECT_EQ(rates.series[2].spread, Spread::kBand);
+  EXPECT_EQ(costs.x.low, rates.x.low);
+}
+
+TEST(LearningFigure, NamesASourceOnceForAllThatAdoptIt) {
+  std::vector<MetricsRow> rows = {
+      Row(1, 1, LearnerPhase::kAdopted, 0.5), Row(1, 3, LearnerPhase::kAdopted, 0.7),
+      Row(1, 4, LearnerPhase::kAdopted, 0.6), Row(2, 1, LearnerPhase::kAdopted, 0.4)};
+  rows[2].adopted_from = 5;
+  const Chart chart = MakeLearningFigure(rows, {}, {}).charts[0];
+  std::vector<std::string> texts;
+  for (const Mark& mark : chart.marks[1].marks) texts.push_back(mark.text);
+  EXPECT_THAT(texts, ::testing::ElementsAre("", "2 adopt from 2", "from 5", "from 2"));
 }
 
 TEST(LearningFigure, GivesOneColourToACrowd) {
@@ -161,9 +246,9 @@ TEST(SecondsFigure, SaysWhenLevelsAreReached) {
   EXPECT_EQ(chart.series[0].points[0].x, 1.5);
   EXPECT_EQ(chart.series[0].points[0].low, ClopperPearson(950, 1000, 0.99).low);
   ASSERT_EQ(chart.references.size(), 3U);
-  EXPECT_EQ(chart.references[0].label, "0.944 (paper): 1.5 s");
-  EXPECT_EQ(chart.references[1].label, "0.985: 12.2 s");
-  EXPECT_EQ(chart.references[2].label, "0.99: not reached");
+  EXPECT_EQ(chart.references[0].label, "0.944 (paper) after 1.5 s");
+  EXPECT_EQ(chart.references[1].label, "0.985 after 12.2 s");
+  EXPECT_EQ(chart.references[2].label, "0.99 not reached");
   EXPECT_EQ(chart.marks[0].marks.size(), 2U);
 }
 
