@@ -3,18 +3,11 @@
 // The program as its users meet it: exit codes, one line per mistake, nothing overwritten, nothing
 // half written, and results that depend on nothing but the question.
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
+
+#include "tests/program_testing.h"
 
 namespace fedgen {
 namespace {
@@ -23,49 +16,8 @@ namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-struct Ran {
-  int exit_code;
-  std::string out, err;
-};
-
-std::string Slurp(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-// A directory of its own for each test, gone afterwards.
-class Cli : public ::testing::Test {
+class Cli : public ProgramTest {
  protected:
-  void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "fedgen-cli-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    directory_ = name;
-  }
-  void TearDown() override { fs::remove_all(directory_); }
-
-  Ran Run(const std::string& arguments) {
-    const fs::path out = directory_ / ".out";
-    const fs::path err = directory_ / ".err";
-    const std::string command = "cd '" + directory_.string() + "' && '" FEDGEN_PROGRAM "' " +
-                                arguments + " >.out 2>.err </dev/null";
-    const int status = std::system(command.c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, Slurp(out), Slurp(err)};
-  }
-
-  void Write(const std::string& name, const std::string& text) {
-    std::ofstream(directory_ / name, std::ios::binary) << text;
-  }
-
-  // A mistake: the documented exit code, nothing on stdout, one line on stderr that says this.
-  void ExpectMistake(const std::string& arguments, int exit_code, const std::string& says) {
-    const Ran ran = Run(arguments);
-    EXPECT_EQ(ran.exit_code, exit_code) << arguments << "\n" << ran.err;
-    EXPECT_EQ(ran.out, "") << arguments;
-    EXPECT_THAT(ran.err, StartsWith("fedgen: ")) << arguments;
-    EXPECT_THAT(ran.err, HasSubstr(says)) << arguments;
-    EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
-  }
-
   // Everything in the directory but the captured output, with its bytes.
   std::vector<std::pair<std::string, std::string>> Files() const {
     std::vector<std::pair<std::string, std::string>> files;
@@ -83,7 +35,6 @@ class Cli : public ::testing::Test {
     return nlohmann::json::parse(ran.out);
   }
 
-  fs::path directory_;
   const std::string tables_ = "--config '" FEDGEN_SOURCE_DIR "/configs/paper-tables.toml' ";
   const std::string text_ = "--config '" FEDGEN_SOURCE_DIR "/configs/paper-text.toml' ";
   const std::string default_ = "--config '" FEDGEN_SOURCE_DIR "/configs/default.toml' ";
@@ -103,15 +54,42 @@ TEST_F(Cli, RefusesFlagsThatMakeNoSense) {
   ExpectMistake("worlds shw", 2, "shw: no such verb, did you mean show?");
   ExpectMistake("evaluate", 2, "--config");
   ExpectMistake("evaluate " + tables_ + "--policy straight --wrlds 3", 2, "--wrlds");
-  ExpectMistake("evaluate " + tables_ + "--policy straight --worlds 0", 2, "--worlds");
-  ExpectMistake("evaluate " + tables_ + "--policy straight --worlds many", 2, "--worlds");
-  ExpectMistake("evaluate " + tables_ + "--policy straight --threads 0", 2, "--threads");
+  ExpectMistake("evaluate " + tables_ + "--policy straight --worlds 0", 2,
+                "fedgen: --worlds = 0: must be an integer in 1..1000000000000");
+  ExpectMistake("evaluate " + tables_ + "--policy straight --worlds 1e3", 2,
+                "fedgen: --worlds = 1e3: must be an integer in 1..1000000000000");
+  ExpectMistake("evaluate " + tables_ + "--policy straight --threads 0", 2,
+                "fedgen: --threads = 0: must be an integer in 1..1024");
   ExpectMistake("evaluate " + tables_ + "--policy straight --kernel gpu", 2,
                 "--kernel = gpu: must be auto, scalar or simd");
-  ExpectMistake("evaluate " + tables_ + "--policy straight --seed -1", 2, "--seed");
+  ExpectMistake("evaluate " + tables_ + "--policy straight --seed -1", 2,
+                "fedgen: --seed = -1: must be an integer in 0..2^64 - 1");
   ExpectMistake("evaluate " + tables_ + "--policy straight --seed 18446744073709551616", 2,
                 "must be an integer in 0..2^64 - 1");
   ExpectMistake("policy new " + tables_ + "-o p.txt", 2, "p.txt: a policy file must end in");
+  for (const std::string& empty : std::vector<std::string>{
+           "train " + tables_ + "--out ''", "train --resume ''", "reproduce table1 --out ''",
+           "policy new " + tables_ + "-o ''", "worlds generate " + tables_ + "--output ''",
+           "evaluate --config '' -p straight", "evaluate " + tables_ + "-p ''"}) {
+    ExpectMistake(empty, 2, "must not be empty");
+  }
+  EXPECT_TRUE(Files().empty());
+}
+
+TEST_F(Cli, TakesThreadsFromTheEnvironmentOrSaysWhyNot) {
+  const std::string evaluate = "evaluate " + tables_ + "-p straight -n 10 ";
+  for (const char* wrong : {"abc", "0", "-3", "1e9", "3 ", "1025", "99999999999999999999"}) {
+    const std::string variable = std::string("FEDGEN_NUM_THREADS='") + wrong + "' ";
+    ExpectMistake(evaluate, 2,
+                  std::string("FEDGEN_NUM_THREADS = ") + wrong + ": must be an integer in 1..1024",
+                  variable);
+    EXPECT_EQ(Run(evaluate + "--threads 2", variable).exit_code, 0) << "a flag goes before it";
+  }
+  ExpectMistake("train " + tables_ + "--out run", 2, "FEDGEN_NUM_THREADS",
+                "FEDGEN_NUM_THREADS=abc ");
+  EXPECT_FALSE(fs::exists(directory_ / "run"));
+  EXPECT_EQ(Run(evaluate, "FEDGEN_NUM_THREADS=3 ").exit_code, 0);
+  EXPECT_EQ(Run(evaluate, "FEDGEN_NUM_THREADS= ").exit_code, 0);
 }
 
 TEST_F(Cli, RefusesBadConfigurations) {
@@ -194,14 +172,54 @@ TEST_F(Cli, NeverOverwritesAndNeverLeavesHalfAFile) {
   EXPECT_FALSE(fs::exists(directory_ / "picture.gif"));
 }
 
+// A name of more than 255 bytes, and a path of more than 4096.
+TEST_F(Cli, SaysWhatTheSystemSaysOfTooLongNames) {
+  const std::string name(300, 'n');
+  std::string path;
+  while (path.size() < 5000) path += "deep/";
+  for (const std::string& where : {name, path + "end"}) {
+    for (const std::string& command :
+         {"train " + tables_ + "--out " + where, "reproduce table1 " + tables_ + "--out " + where,
+          "policy new " + tables_ + "-o " + where + ".fgp",
+          "policy new " + tables_ + "--force -o " + where + ".fgp",
+          "worlds generate " + tables_ + "-o " + where,
+          "certify " + tables_ + "-p straight -o " + where}) {
+      ExpectMistake(command, 6, "File name too long");
+    }
+  }
+  // Long enough that only the temporary name is too long.
+  ExpectMistake("policy new " + tables_ + "--force -o " + std::string(250, 'n') + ".fgp", 6,
+                "File name too long");
+  EXPECT_TRUE(Files().empty());
+}
+
+// Whoever closes a stream does not want to read it; only what was asked for may not be lost.
+TEST_F(Cli, KeepsItsExitCodeWhenStreamsAreClosed) {
+  ASSERT_EQ(Run("policy new " + text_ + "-o a.fgp").exit_code, 0);
+  const auto exit_code = [&](const std::string& arguments, const std::string& streams) {
+    return Shell("'" FEDGEN_PROGRAM "' " + arguments + " " + streams);
+  };
+  for (const char* streams : {">&- 2>&-", "<&- >&- 2>&-", ">/dev/full 2>/dev/full"}) {
+    EXPECT_EQ(exit_code("evaluat", streams), 2) << streams;
+    EXPECT_EQ(exit_code("evaluate -c missing.toml -p straight", streams), 6) << streams;
+    EXPECT_EQ(exit_code("policy new " + text_ + "-o a.fgp", streams), 7) << streams;
+    EXPECT_EQ(exit_code("policy show a.fgp", streams), 6) << streams;
+    EXPECT_EQ(exit_code("--help", streams), 6) << streams;
+  }
+  EXPECT_EQ(exit_code("policy show a.fgp", ">.out 2>&- <&-"), 0);
+  EXPECT_EQ(exit_code("evaluat", ">.out 2>&-"), 2);
+  // What is written to a closed stream ends in no file that happened to be opened in its place.
+  ASSERT_EQ(Run("policy convert a.fgp a.json").exit_code, 0);
+  EXPECT_EQ(exit_code("policy convert a.fgp b.json", "<&- >&- 2>&-"), 6);
+  EXPECT_EQ(Slurp(directory_ / "b.json"), Slurp(directory_ / "a.json"));
+}
+
 TEST_F(Cli, NoticesWhenStdoutCannotBeWritten) {
   ASSERT_EQ(Run("policy new " + text_ + "-o a.fgp").exit_code, 0);
   for (const std::string& command : {std::string("--help"), std::string("policy show --json a.fgp"),
                                      "evaluate " + tables_ + "-p straight -n 10"}) {
-    const std::string shell = "cd '" + directory_.string() + "' && '" FEDGEN_PROGRAM "' " +
-                              command + " >/dev/full 2>.err </dev/null";
-    const int status = std::system(shell.c_str());
-    EXPECT_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 6) << command;
+    EXPECT_EQ(Shell("'" FEDGEN_PROGRAM "' " + command + " >/dev/full 2>.err </dev/null"), 6)
+        << command;
     EXPECT_EQ(Slurp(directory_ / ".err"), "fedgen: stdout: cannot write\n") << command;
   }
 }
@@ -251,6 +269,12 @@ TEST_F(Cli, AWorldFileDrivesAsTheDrawnWorldsDo) {
               Evaluate(config + "-p gap-follower -n 200 --seed 4")["outcome_hash"])
         << config;
   }
+}
+
+TEST_F(Cli, CountsInTheSingularToo) {
+  const Ran one = Run("worlds generate " + tables_ + "-n 1 -o w.jsonl");
+  EXPECT_EQ(one.out, "w.jsonl: 1 world\n");
+  EXPECT_THAT(Run("worlds show w.jsonl").out, StartsWith("w.jsonl: 1 world, 1 start in each"));
 }
 
 TEST_F(Cli, ShowsAndDrawsWorlds) {

@@ -73,6 +73,9 @@ Result<AtomicFile> AtomicFile::Create(const std::string& path, IfExists if_exist
                                                    : "is a device or pipe";
       return Error{ErrorCode::kIo, fmt::format("{}: {}, not a file", path, what)};
     }
+  } else if (errno != ENOENT) {
+    // A name that is too long, or below something that is no directory: said before the work.
+    return IoError(path, "cannot create");
   }
   // A file without a name vanishes with the program, however that ends.
   const int nameless =
@@ -127,9 +130,12 @@ Result<void> AtomicFile::Commit() {
     if (temporary_path_.empty()) {
       std::string name;
       int attempt = 0;
+      int linked = 0;
       do {
         name = fmt::format("{}.{}.{}", path_, ::getpid(), attempt);
-      } while (link_as(name) != 0 && errno == EEXIST && ++attempt < 100);
+        linked = link_as(name);
+      } while (linked != 0 && errno == EEXIST && ++attempt < 100);
+      if (linked != 0) return IoError(path_, "cannot create");
       temporary_path_ = name;
     }
     if (::rename(temporary_path_.c_str(), path_.c_str()) != 0)

@@ -16,12 +16,17 @@
 
 namespace fedgen {
 
-int DefaultNumThreads() {
-  if (const char* text = std::getenv("FEDGEN_NUM_THREADS")) {
+Result<int> DefaultNumThreads() {
+  if (const char* text = std::getenv("FEDGEN_NUM_THREADS"); text != nullptr && *text != '\0') {
     int value = 0;
     const char* end = text + std::strlen(text);
     const auto [parsed_to, error] = std::from_chars(text, end, value);
-    if (error == std::errc() && parsed_to == end && value > 0) return value;
+    if (error == std::errc() && parsed_to == end && value >= 1 && value <= kMaxThreads) {
+      return value;
+    }
+    return Error{
+        ErrorCode::kUsage,
+        fmt::format("FEDGEN_NUM_THREADS = {:.60}: must be an integer in 1..{}", text, kMaxThreads)};
   }
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));

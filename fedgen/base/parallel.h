@@ -4,13 +4,17 @@
 #include <cstdint>
 #include <functional>
 
+#include "fedgen/base/result.h"
+
 namespace fedgen {
 
 // Parallelism is an argument, never a global: who calls says how many threads.
 
-/// The threads to use when nobody says: FEDGEN_NUM_THREADS if it is a positive integer, otherwise
-/// the cores this process may run on.
-int DefaultNumThreads();
+inline constexpr int kMaxThreads = 1024;
+
+/// The threads to use when nobody says: FEDGEN_NUM_THREADS, or the cores this process may run on if
+/// it is not set or empty. Anything but an integer in 1..kMaxThreads there is a usage error.
+Result<int> DefaultNumThreads();
 
 /// Calls work(task, worker) once for each task in [0, num_tasks) on num_threads threads (the caller
 /// is one of them), then finish(task) for each task in increasing order of task, never two at once.

@@ -155,16 +155,26 @@ class DefaultNumThreadsTest : public ::testing::Test {
 
 TEST_F(DefaultNumThreadsTest, IsWhatTheEnvironmentSays) {
   ::setenv("FEDGEN_NUM_THREADS", "7", 1);
-  EXPECT_EQ(DefaultNumThreads(), 7);
+  EXPECT_EQ(*DefaultNumThreads(), 7);
 }
 
-TEST_F(DefaultNumThreadsTest, IgnoresAnEnvironmentThatMakesNoSense) {
+TEST_F(DefaultNumThreadsTest, IsTheCoresIfTheEnvironmentSaysNothing) {
   ::unsetenv("FEDGEN_NUM_THREADS");
-  const int cores = DefaultNumThreads();
+  const int cores = *DefaultNumThreads();
   EXPECT_GE(cores, 1);
-  for (const char* text : {"", "0", "-2", "two", "3x", " 3", "99999999999999999999"}) {
-    ::setenv("FEDGEN_NUM_THREADS", text, 1);
-    EXPECT_EQ(DefaultNumThreads(), cores) << '"' << text << '"';
+  ::setenv("FEDGEN_NUM_THREADS", "", 1);
+  EXPECT_EQ(*DefaultNumThreads(), cores);
+}
+
+TEST_F(DefaultNumThreadsTest, RefusesAnEnvironmentThatMakesNoSense) {
+  for (const std::string text :
+       {"0", "-2", "two", "3x", " 3", "1e9", "1025", "99999999999999999999"}) {
+    ::setenv("FEDGEN_NUM_THREADS", text.c_str(), 1);
+    const Result<int> threads = DefaultNumThreads();
+    ASSERT_FALSE(threads) << '"' << text << '"';
+    EXPECT_EQ(threads.error().code, ErrorCode::kUsage);
+    EXPECT_EQ(threads.error().message,
+              "FEDGEN_NUM_THREADS = " + text + ": must be an integer in 1..1024");
   }
 }
 

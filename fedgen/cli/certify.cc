@@ -8,9 +8,7 @@
 #include <vector>
 
 #include "fedgen/base/hash.h"
-#include "fedgen/base/parallel.h"
 #include "fedgen/cli/commands.h"
-#include "fedgen/cli/config.h"
 #include "fedgen/cli/print.h"
 #include "fedgen/cli/progress.h"
 #include "fedgen/cli/version.h"
@@ -145,15 +143,16 @@ std::string Summary(const Certificate& c) {
 }
 
 Result<void> RunCertify(const CertifyCommand& command) {
-  const Result<Config> config = LoadConfig(command.config, command.overrides);
-  if (!config) return config.error();
-  const Task& task = config->task();
-  const Result<Policy> policy = FindPolicy(command.policy, task.lidar, task.robot);
-  if (!policy) return policy.error();
+  const Result<int> num_threads = NumThreads(command.threads);
+  if (!num_threads) return num_threads.error();
+  const auto subject = LoadConfigAndPolicy(command.config, command.overrides, command.policy);
+  if (!subject) return subject.error();
+  const auto& [config, policy] = *subject;
+  const Task& task = config.task();
   CertifyOptions options;
   options.num_worlds = command.worlds;
   options.confidence = command.confidence;
-  options.num_threads = command.threads > 0 ? command.threads : DefaultNumThreads();
+  options.num_threads = *num_threads;
   // Before the work: nobody drives for an hour to learn that the file is already there.
   Result<AtomicFile> file =
       AtomicFile::Create(command.output, command.force ? IfExists::kReplace : IfExists::kRefuse);
@@ -161,7 +160,7 @@ Result<void> RunCertify(const CertifyCommand& command) {
 
   Progress progress("certify", "episodes", options.num_worlds * task.world.start.per_world);
   const Result<Certificate> certificate =
-      Certify(task, *policy, options, [&](std::int64_t done) { progress.Update(done); });
+      Certify(task, policy, options, [&](std::int64_t done) { progress.Update(done); });
   if (!certificate) return certificate.error();
   if (Result<void> written = file->Write(CertificateToJson(*certificate)); !written) {
     return written;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fedgen/base/result.h"
+#include "fedgen/cli/config.h"
 #include "fedgen/policy/policy.h"
 
 namespace fedgen {
@@ -158,9 +159,21 @@ struct ReproduceCommand {
 };
 Result<void> RunReproduce(const ReproduceCommand& command);
 
+/// The threads to use: those of --threads, or DefaultNumThreads() if it was not given (0).
+Result<int> NumThreads(int threads);
+
 /// A built-in policy by its name, or one from a file; checked against the robot and the sensor that
 /// it will drive with.
 Result<Policy> FindPolicy(const std::string& name_or_path, const LidarOptions& lidar,
                           const RobotOptions& robot);
+
+/// A configuration with overrides, and a policy that fits it.
+struct ConfigAndPolicy {
+  Config config;
+  Policy policy;
+};
+Result<ConfigAndPolicy> LoadConfigAndPolicy(const std::string& config,
+                                            const std::vector<std::string>& overrides,
+                                            const std::string& policy);
 
 }  // namespace fedgen

@@ -3,7 +3,6 @@
 
 #include <cmath>
 
-#include "fedgen/base/parallel.h"
 #include "fedgen/cli/commands.h"
 #include "fedgen/cli/config.h"
 #include "fedgen/cli/print.h"
@@ -14,11 +13,12 @@
 namespace fedgen {
 
 Result<void> RunEstimate(const EstimateCommand& command) {
+  const Result<int> num_threads = NumThreads(command.threads);
+  if (!num_threads) return num_threads.error();
   Result<Config> config = LoadConfig(command.config, command.overrides);
   if (!config) return config.error();
   const TrainingSettings& settings = config->training;
   const LearnerSettings& learner = settings.learners.front();
-  const int num_threads = command.threads > 0 ? command.threads : DefaultNumThreads();
   const Key key = Key(command.seed).Fork(Stream::kLearner).Fork(0);
 
   Mlp mlp = InitialPolicy(settings, learner, key, BestKernel());
@@ -32,7 +32,7 @@ Result<void> RunEstimate(const EstimateCommand& command) {
     mlp = *std::move(loaded);
   }
   const Search search{ThetaOf(mlp), InitialSigma(mlp, learner.sigma)};
-  const auto objective = MakeObjective(settings, learner, BestKernel(), num_threads);
+  const auto objective = MakeObjective(settings, learner, BestKernel(), *num_threads);
   constexpr int kProbes = 4;
   Progress progress("estimate", "measurements", std::int64_t{command.repeats} * (kProbes + 1));
   const GradientConstants c =

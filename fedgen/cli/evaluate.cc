@@ -17,6 +17,11 @@
 
 namespace fedgen {
 
+Result<int> NumThreads(int threads) {
+  if (threads > 0) return threads;
+  return DefaultNumThreads();
+}
+
 Result<Policy> FindPolicy(const std::string& name_or_path, const LidarOptions& lidar,
                           const RobotOptions& robot) {
   if (const auto built_in = BuiltInPolicy(name_or_path)) return *built_in;
@@ -37,17 +42,27 @@ Result<Policy> FindPolicy(const std::string& name_or_path, const LidarOptions& l
   return policy;
 }
 
+Result<ConfigAndPolicy> LoadConfigAndPolicy(const std::string& config,
+                                            const std::vector<std::string>& overrides,
+                                            const std::string& policy) {
+  Result<Config> loaded = LoadConfig(config, overrides);
+  if (!loaded) return loaded.error();
+  Result<Policy> found = FindPolicy(policy, loaded->task().lidar, loaded->task().robot);
+  if (!found) return found.error();
+  return ConfigAndPolicy{*std::move(loaded), *std::move(found)};
+}
+
 Result<void> RunEvaluate(const EvaluateCommand& command) {
-  const Result<Config> config = LoadConfig(command.config, command.overrides);
-  if (!config) return config.error();
-  const Task& task = config->task();
   const Result<Kernel> kernel = KernelFromName(command.kernel);
   if (!kernel) return kernel.error();
-  const Result<Policy> policy = FindPolicy(command.policy, task.lidar, task.robot);
-  if (!policy) return policy.error();
+  const Result<int> num_threads = NumThreads(command.threads);
+  if (!num_threads) return num_threads.error();
+  const auto subject = LoadConfigAndPolicy(command.config, command.overrides, command.policy);
+  if (!subject) return subject.error();
+  const Task& task = subject->config.task();
 
   EvaluateOptions options;
-  options.num_threads = command.threads > 0 ? command.threads : DefaultNumThreads();
+  options.num_threads = *num_threads;
   options.kernel = *kernel;
   options.num_worlds = command.worlds.value_or(10000);
   options.starts_per_world = task.world.start.per_world;
@@ -71,8 +86,8 @@ Result<void> RunEvaluate(const EvaluateCommand& command) {
   }
 
   Progress progress("evaluate", "episodes", options.num_worlds * options.starts_per_world);
-  const Tally tally =
-      Evaluate(task, *policy, source, options, [&](std::int64_t done) { progress.Update(done); });
+  const Tally tally = Evaluate(task, subject->policy, source, options,
+                               [&](std::int64_t done) { progress.Update(done); });
 
   Evaluation evaluation;
   evaluation.tally = tally;

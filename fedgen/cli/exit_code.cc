@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fedgen/cli/exit_code.h"
 
-#include <fmt/core.h>
+#include <string>
 
-#include <cstdio>
+#include "fedgen/cli/print.h"
 
 namespace fedgen {
 
@@ -31,7 +31,7 @@ int Complain(const Error& error) {
   for (char& c : line) {
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
   }
-  fmt::print(stderr, "fedgen: {}\n", line);
+  PrintError("fedgen: {}\n", line);
   return static_cast<int>(ExitCodeOf(error.code));
 }
 

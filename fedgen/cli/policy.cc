@@ -8,6 +8,7 @@
 #include "fedgen/cli/config.h"
 #include "fedgen/cli/print.h"
 #include "fedgen/policy/policy_file.h"
+#include "fedgen/report/number_text.h"
 
 namespace fedgen {
 namespace {
@@ -18,6 +19,11 @@ IfExists WhatIfExists(bool force) { return force ? IfExists::kReplace : IfExists
 Result<void> CheckEnding(const std::string& path) {
   if (path.ends_with(".fgp") || path.ends_with(".json")) return {};
   return Error{ErrorCode::kUsage, fmt::format("{}: a policy file must end in .fgp or .json", path)};
+}
+
+std::string NetworkText(const Mlp& mlp) {
+  return fmt::format("{} network, {}", mlp.Shape(),
+                     Counted(static_cast<std::int64_t>(mlp.parameters.size()), "parameter"));
 }
 
 std::string_view RangeCodeText(const Mlp& mlp) {
@@ -45,7 +51,7 @@ Result<void> RunPolicyNew(const PolicyNewCommand& command) {
   if (Result<void> saved = SavePolicy(mlp, command.output, WhatIfExists(command.force)); !saved) {
     return saved;
   }
-  Print("{}: {} network, {} parameters\n", command.output, mlp.Shape(), mlp.parameters.size());
+  Print("{}: {}\n", command.output, NetworkText(mlp));
   return {};
 }
 
@@ -63,24 +69,24 @@ Result<void> RunPolicyShow(const PolicyShowCommand& command) {
   std::string inputs;
   if (mlp.state_inputs) inputs += "x, y, sin heading, cos heading; ";
   if (mlp.goal_inputs) inputs += "forward and left to the goal; ";
-  inputs += fmt::format("{} beams as {}", mlp.num_beams, RangeCodeText(mlp));
+  inputs += fmt::format("{} as {}", Counted(mlp.num_beams, "beam"), RangeCodeText(mlp));
   if (mlp.range_code == RangeCode::kInverse) inputs += fmt::format(" ({} m)", mlp.range_offset);
   const bool identity =
       std::all_of(mlp.input_scale.begin(), mlp.input_scale.end(), [](float v) { return v == 1; }) &&
       std::all_of(mlp.input_shift.begin(), mlp.input_shift.end(), [](float v) { return v == 0; });
   Print(
       "{}\n"
-      "  network        {}, {}, {} parameters\n"
+      "  network        {}, {}, {}\n"
       "  inputs         {}\n"
       "  normalisation  {}\n"
-      "  made for       {} beams of {} m range\n"
+      "  made for       {} of {} m range\n"
       "  output         {} within +-{:.6g}\n"
       "  parameters     from {:.4g} to {:.4g}, root mean square {:.4g}\n",
       command.policy, mlp.Shape(), mlp.activation == Activation::kRelu ? "relu" : "tanh",
-      mlp.parameters.size(), inputs, identity ? "none" : "one scale and shift per input",
-      mlp.num_beams, mlp.max_range, mlp.output_map == OutputMap::kTanh ? "tanh" : "clamped",
-      mlp.control_limit, *low, *high,
-      std::sqrt(squares / static_cast<double>(mlp.parameters.size())));
+      Counted(static_cast<std::int64_t>(mlp.parameters.size()), "parameter"), inputs,
+      identity ? "none" : "one scale and shift per input", Counted(mlp.num_beams, "beam"),
+      mlp.max_range, mlp.output_map == OutputMap::kTanh ? "tanh" : "clamped", mlp.control_limit,
+      *low, *high, std::sqrt(squares / static_cast<double>(mlp.parameters.size())));
   return {};
 }
 
@@ -91,7 +97,7 @@ Result<void> RunPolicyConvert(const PolicyConvertCommand& command) {
   if (Result<void> saved = SavePolicy(*mlp, command.output, WhatIfExists(command.force)); !saved) {
     return saved;
   }
-  Print("{}: {} network, {} parameters\n", command.output, mlp->Shape(), mlp->parameters.size());
+  Print("{}: {}\n", command.output, NetworkText(*mlp));
   return {};
 }
 

@@ -16,7 +16,7 @@ void Print(fmt::format_string<Args...> format, Args&&... args) {
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
-/// The same to stderr, for what is said along the way.
+/// The same to stderr, for what is said along the way. Nobody is told if that fails.
 template <typename... Args>
 void PrintError(fmt::format_string<Args...> format, Args&&... args) {
   const std::string text = fmt::format(format, std::forward<Args>(args)...);

@@ -8,6 +8,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "fedgen/cli/print.h"
+
 namespace fedgen {
 namespace {
 
@@ -47,7 +49,7 @@ Progress::Progress(std::string what, std::string unit, std::int64_t total)
       last_(begin_) {}
 
 Progress::~Progress() {
-  if (shown_) fmt::print(stderr, "\r\033[K");
+  if (shown_) PrintError("\r\033[K");
 }
 
 double Progress::seconds() const {
@@ -59,7 +61,7 @@ void Progress::Update(std::int64_t done) {
   const auto now = std::chrono::steady_clock::now();
   if (now - last_ < std::chrono::milliseconds(100)) return;
   last_ = now;
-  fmt::print(stderr, "\r\033[K{}", ProgressLine(what_, unit_, done, total_, seconds()));
+  PrintError("\r\033[K{}", ProgressLine(what_, unit_, done, total_, seconds()));
   std::fflush(stderr);
 }
 

@@ -9,7 +9,6 @@
 
 #include "fedgen/base/file.h"
 #include "fedgen/base/nearest_name.h"
-#include "fedgen/base/parallel.h"
 #include "fedgen/cli/print.h"
 #include "fedgen/cli/run_files.h"
 #include "fedgen/report/paper_tables.h"
@@ -198,13 +197,14 @@ Result<void> RunReproduce(const ReproduceCommand& command) {
                              "did you mean {}?",
                              command.what, NearestName(command.what, names))};
   }
+  const Result<int> num_threads = NumThreads(command.threads);
+  if (!num_threads) return num_threads.error();
   // A configuration that cannot be read should leave no directory behind.
   const bool compares = command.what == "comparison";
   const auto config =
       LoadExperiment(command, compares ? "configs/default.toml" : kPaperTablesConfig, {});
   if (!config) return config.error();
-  const Result<Campaign> campaign =
-      Campaign::Open(command.out, command.threads > 0 ? command.threads : DefaultNumThreads());
+  const Result<Campaign> campaign = Campaign::Open(command.out, *num_threads);
   if (!campaign) return campaign.error();
   for (const auto& [name, run] : experiments) {
     if (command.what != "all" && command.what != name) continue;

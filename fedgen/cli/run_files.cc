@@ -80,7 +80,9 @@ Result<RunFiles> CreateRun(const std::string& directory, const RunIdentity& iden
   std::error_code code;
   const fs::path path = PlainPath(directory);
   if (path.empty()) return Error{ErrorCode::kUsage, "--out is empty"};
-  if (fs::symlink_status(path, code).type() != fs::file_type::not_found) {
+  const fs::file_type there = fs::symlink_status(path, code).type();
+  if (there == fs::file_type::none) return IoError(directory, code);  // a name that cannot be
+  if (there != fs::file_type::not_found) {
     const bool run = fs::exists(RunFiles(directory).Identity(), code);
     return Error{ErrorCode::kExists,
                  fmt::format("{}: already exists and was left as it is{}", directory,

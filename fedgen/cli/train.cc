@@ -5,7 +5,6 @@
 #include <filesystem>
 
 #include "fedgen/base/hash.h"
-#include "fedgen/base/parallel.h"
 #include "fedgen/cli/certify.h"
 #include "fedgen/cli/commands.h"
 #include "fedgen/cli/config.h"
@@ -334,11 +333,13 @@ Result<void> RunTrain(const TrainCommand& command) {
   if (command.resume.empty() && command.config.empty()) {
     return Error{ErrorCode::kUsage, "--config or --resume is required"};
   }
+  const Result<int> num_threads = NumThreads(command.threads);
+  if (!num_threads) return num_threads.error();
   Result<Run> run = command.resume.empty() ? StartRun(command) : ReopenRun(command);
   if (!run) return run.error();
   const Result<RunLock> lock = RunLock::Take(run->files);
   if (!lock) return lock.error();
-  run->num_threads = command.threads > 0 ? command.threads : DefaultNumThreads();
+  run->num_threads = *num_threads;
 
   for (const std::string& warning : Warnings(run->config.training)) {
     PrintError("warning: {}\n", warning);

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include "fedgen/base/parallel.h"
 #include "fedgen/cli/certify.h"
 #include "fedgen/cli/commands.h"
-#include "fedgen/cli/config.h"
 #include "fedgen/cli/print.h"
 #include "fedgen/cli/progress.h"
 
@@ -33,24 +31,25 @@ Result<void> Compare(const std::string& path, const Certificate& stated,
 Result<void> RunVerify(const VerifyCommand& command) {
   const Result<Certificate> stated = LoadCertificate(command.certificate);
   if (!stated) return stated.error();
-  const Result<Config> config = LoadConfig(command.config, command.overrides);
-  if (!config) return config.error();
-  const Task& task = config->task();
-  const Result<Policy> policy = FindPolicy(command.policy, task.lidar, task.robot);
-  if (!policy) return policy.error();
+  const Result<int> num_threads = NumThreads(command.threads);
+  if (!num_threads) return num_threads.error();
+  const auto subject = LoadConfigAndPolicy(command.config, command.overrides, command.policy);
+  if (!subject) return subject.error();
+  const auto& [config, policy] = *subject;
+  const Task& task = config.task();
   CertifyOptions options;
   options.num_worlds = stated->worlds;
   options.confidence = stated->confidence;
-  options.num_threads = command.threads > 0 ? command.threads : DefaultNumThreads();
+  options.num_threads = *num_threads;
 
   // The question first: it needs no driving.
   Certificate question = *stated;
-  if (Result<void> asked = AskQuestion(task, *policy, options, question); !asked) return asked;
+  if (Result<void> asked = AskQuestion(task, policy, options, question); !asked) return asked;
   if (Result<void> same = Compare(command.certificate, *stated, question); !same) return same;
 
   Progress progress("verify", "episodes", stated->worlds * stated->starts_per_world);
   const Result<Certificate> recomputed =
-      Certify(task, *policy, options, [&](std::int64_t done) { progress.Update(done); });
+      Certify(task, policy, options, [&](std::int64_t done) { progress.Update(done); });
   if (!recomputed) return recomputed.error();
   if (Result<void> same = Compare(command.certificate, *stated, *recomputed); !same) return same;
   Print("{}: verified, every number recomputed\n{}\n", command.certificate, Summary(*recomputed));

@@ -10,6 +10,7 @@
 #include "fedgen/cli/print.h"
 #include "fedgen/cli/progress.h"
 #include "fedgen/report/figure.h"
+#include "fedgen/report/number_text.h"
 #include "fedgen/rollout/rollout.h"
 #include "fedgen/world/world_file.h"
 
@@ -76,7 +77,7 @@ Result<void> RunWorldsGenerate(const WorldsGenerateCommand& command) {
     progress.Update(index + 1);
   }
   if (Result<void> committed = file->Commit(); !committed) return committed;
-  Print("{}: {} worlds\n", command.output, command.worlds);
+  Print("{}: {}\n", command.output, Counted(command.worlds, "world"));
   return {};
 }
 
@@ -103,9 +104,11 @@ Result<void> RunWorldsShow(const WorldsShowCommand& command) {
   const std::span<const World> worlds(loaded->data() + command.first,
                                       static_cast<std::size_t>(last - command.first));
 
-  text +=
-      fmt::format("{}: {} worlds, {} start(s) in each; here are {} to {}\n\n", command.world_file,
-                  available, worlds.front().starts.size(), command.first, last - 1);
+  text += fmt::format("{}: {}, {} in each; {}\n\n", command.world_file, Counted(available, "world"),
+                      Counted(static_cast<std::int64_t>(worlds.front().starts.size()), "start"),
+                      last - command.first == 1
+                          ? fmt::format("here is {}", command.first)
+                          : fmt::format("here are {} to {}", command.first, last - 1));
   text += fmt::format("{:>6} {:>6} {:>6} {:>6}  {:<42} {}\n", "world", "discs", "walls", "boxes",
                       "goal", "disturbance");
   for (std::size_t index = 0; index < worlds.size(); ++index) {
