@@ -304,8 +304,11 @@ TEST_F(Training, RunsEveryAlgorithmAndOption) {
 TEST_F(Training, EstimatesWhatTheTheoremsAskFor) {
   const Ran ran = Run("estimate --config '" + config_ + "'" + small_ + "--repeats 3");
   ASSERT_EQ(ran.exit_code, 0) << ran.err;
-  EXPECT_THAT(ran.out, HasSubstr("noise of z"));
-  EXPECT_THAT(ran.out, HasSubstr("q >= 4 sigma"));
+  // The letters of docs/math.md, Eq. 34.
+  EXPECT_THAT(ran.out, HasSubstr("noise of z, s-bar "));
+  EXPECT_THAT(ran.out, HasSubstr("smoothness Lambda_1 "));
+  EXPECT_THAT(ran.out, HasSubstr("r <= 1 / (2 Lambda_1) "));
+  EXPECT_THAT(ran.out, HasSubstr("q >= 4 s-bar "));
 }
 
 }  // namespace

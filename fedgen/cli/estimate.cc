@@ -9,6 +9,7 @@
 #include "fedgen/cli/progress.h"
 #include "fedgen/learn/constants.h"
 #include "fedgen/policy/policy_file.h"
+#include "fedgen/report/number_text.h"
 
 namespace fedgen {
 
@@ -40,23 +41,27 @@ Result<void> RunEstimate(const EstimateCommand& command) {
                        [&](std::int64_t done) { progress.Update(done); });
 
   const double pairs = learner.estimator.pairs;
+  const std::optional<double> largest_step = c.largest_step();
   Print(
-      "at {}: {} measurements of {} pairs on {} worlds each\n"
-      "  cost y                {:.4f}, mean of the measurements\n"
-      "  |z|                   {:.4g}, root mean square\n"
-      "  noise of z            {:.4g} (sigma of T3), of which directions alone {:.4g}\n"
-      "  gradient |E z|        {}\n"
-      "  smoothness L          {:.4g} over {} probes of length {:.3g}; noise alone would show "
+      "at {}: {} measurements of {} on {} each\n"
+      "  cost y                 {:.4f}, mean of the measurements\n"
+      "  |z|                    {:.4g}, root mean square\n"
+      "  noise of z, s-bar      {:.4g}, of which directions alone {:.4g}\n"
+      "  gradient |E z|         {}\n"
+      "  smoothness Lambda_1    {} over {} probes of length {:.3g}; noise alone would show "
       "{:.2g}\n",
       command.policy.empty() ? "the initial policy of learner 1" : command.policy, c.repeats,
-      learner.estimator.pairs, learner.worlds, c.y, c.z_norm, c.spread, c.direction_part,
+      Counted(learner.estimator.pairs, "pair"), Counted(learner.worlds, "world"), c.y, c.z_norm,
+      c.spread, c.direction_part,
       c.gradient > 0 ? fmt::format("{:.4g}", c.gradient) : "not visible above its noise",
-      c.smoothness, c.probes, c.probe_length, c.smoothness_noise);
+      largest_step ? fmt::format("{:.4g}", c.smoothness) : "not visible above its noise", c.probes,
+      c.probe_length, c.smoothness_noise);
   Print(
-      "what T3 asks for, here (local estimates, not bounds)\n"
-      "  r <= 1 / (2 L)        {}; configured {:.4g}\n"
-      "  q >= 4 sigma          {:.4g}; configured {}\n",
-      c.largest_step() > 0 ? fmt::format("{:.4g}", c.largest_step()) : "anything",
+      "what T3 asks for, here (local estimates, not bounds; letters of docs/math.md, Eq. 34)\n"
+      "  r <= 1 / (2 Lambda_1)  {}; configured {:.4g}\n"
+      "  q >= 4 s-bar           {:.4g}; configured {}\n",
+      largest_step ? fmt::format("{:.4g}", *largest_step)
+                   : "not known, as Lambda_1 is below its noise (--repeats lowers that)",
       learner.step.step, c.least_threshold(),
       learner.stop.rule == StopOptions::Rule::kGradient
           ? fmt::format("{:.4g}", learner.stop.threshold)

@@ -17,6 +17,7 @@
 #include "fedgen/learn/guarantees.h"
 #include "fedgen/learn/race.h"
 #include "fedgen/policy/policy_file.h"
+#include "fedgen/report/number_text.h"
 #include "fedgen/report/run_directory.h"
 #include "fedgen/report/run_summary.h"
 
@@ -171,9 +172,9 @@ Result<void> Conclude(const Run& run, const Federation& federation) {
   summary.warnings = Warnings(config.training);
   for (Guarantee& guarantee : summary.guarantees) {
     if (guarantee.name != "T4" || federation.FindEnding() == Ending::kSettled) continue;
-    guarantee.reason += guarantee.holds ? "" : "; ";
-    guarantee.reason += "not every learner had stopped when the run ended";
-    guarantee.holds = false;
+    guarantee.reason = (guarantee.standing == Standing::kNo ? guarantee.reason + "; " : "") +
+                       "not every learner had stopped when the run ended";
+    guarantee.standing = Standing::kNo;
   }
   for (const auto& learner : federation.learners()) {
     const LearnerState& state = learner->state();
@@ -363,9 +364,9 @@ Result<void> RunTrain(const TrainCommand& command) {
   if (!kept) return kept.error();
   if (auto complete = CheckMetrics(run->files, federation); !complete) return complete;
   seconds = *kept;
-  PrintError("{}: {} learners, {} rounds, seed {}\n", run->files.directory(),
-             federation.learners().size(), run->config.training.federation.rounds,
-             run->identity.seed);
+  PrintError("{}: {}, {}, seed {}\n", run->files.directory(),
+             Counted(static_cast<std::int64_t>(federation.learners().size()), "learner"),
+             Counted(run->config.training.federation.rounds, "round"), run->identity.seed);
   if (auto done = RunRounds(*run, federation, seconds); !done) return done;
   if (auto done = Conclude(*run, federation); !done) return done;
   if (!command.no_figures) {

@@ -58,6 +58,18 @@ std::string Join(const std::vector<std::string>& reasons) {
 
 }  // namespace
 
+std::string_view StandingName(Standing standing) {
+  switch (standing) {
+    case Standing::kYes:
+      return "yes";
+    case Standing::kOwn:
+      return "own";
+    case Standing::kNo:
+      return "no";
+  }
+  return "unknown";
+}
+
 std::vector<Guarantee> WhatHolds(const TrainingSettings& settings) {
   const bool fedgen = settings.federation.algorithm == Algorithm::kFedGen;
   const Range b = BiasRange(settings);
@@ -104,9 +116,14 @@ std::vector<Guarantee> WhatHolds(const TrainingSettings& settings) {
              }),
          "the stop rule is not |z| < q");
   add_if(!fedgen, "nobody stops in this algorithm");
+  // R4 and R5 compare measurements of the cost and need no gradient; what a learner's own steps do
+  // between two adoptions follows from T3's conditions only (R6).
+  const std::string steps =
+      against_t3.empty() ? "" : "without T3, a learner's own steps may raise its cost";
   if (against_t3.empty()) {
     against_t3.emplace_back(
-        "r <= 1 / (2 L) and q >= 4 sigma are not checked here: `fedgen estimate` measures both");
+        "r <= 1 / (2 Lambda_1) and q >= 4 s-bar are not checked here: `fedgen estimate` measures "
+        "both");
   }
 
   // T4 and T5 compare measurements that were selected: they need b to hold for all of them at once.
@@ -124,7 +141,9 @@ std::vector<Guarantee> WhatHolds(const TrainingSettings& settings) {
         measurements, 0.01 / measurements));
   }
   if (!fedgen) against_t4.emplace_back("nobody fuses in this algorithm");
-  if (Any(settings, [](const LearnerSettings& s) { return s.own_world.has_value(); })) {
+  const bool own_worlds =
+      Any(settings, [](const LearnerSettings& s) { return s.own_world.has_value(); });
+  if (own_worlds) {
     against_t4.emplace_back("learners have worlds of their own kinds");
   }
   if (Any(settings,
@@ -139,29 +158,39 @@ std::vector<Guarantee> WhatHolds(const TrainingSettings& settings) {
   }
 
   const auto make = [](const char* name, std::string statement,
-                       const std::vector<std::string>& against) {
-    return Guarantee{name, against.empty(), std::move(statement), Join(against)};
+                       const std::vector<std::string>& against, const std::string& missing = "") {
+    const Standing standing = !against.empty()   ? Standing::kNo
+                              : !missing.empty() ? Standing::kOwn
+                                                 : Standing::kYes;
+    return Guarantee{name, standing, std::move(statement),
+                     against.empty() ? missing : Join(against)};
   };
+  const std::string own_cost =
+      own_worlds ? "each about the kind of worlds that its learner has" : "";
   return {
       make("T1",
            fmt::format("a fresh measurement y bounds the cost: eta <= y + b with probability {}, "
                        "b = {:.4g}{}",
                        1 - gamma, b.low, b.low == b.high ? "" : fmt::format(" to {:.4g}", b.high)),
-           against_t1),
+           against_t1, own_cost),
       make("T2",
            fmt::format("and safe arrival has probability at least 1 - (y + b), with probability {}",
                        1 - gamma),
-           against_t1),
+           against_t1, own_cost),
       make("T3", "every learner settles", against_t3),
       make(
           "T4",
           fmt::format("when all have stopped, no learner is worse than the best by more than 4 b = "
                       "{:.3g}, but for what it lost itself since (R4){}",
                       4 * b.high, jointly),
-          against_t4),
-      make("T5", "every adoption was an improvement (R5)" + jointly, against_t5),
+          against_t4, steps),
+      make("T5", "every adoption was an improvement (R5)" + jointly, against_t5, steps),
       make("adoptions",
-           fmt::format("a learner adopts fewer than {:.4g} times", AdoptionLimit(b.low)), {}),
+           !fedgen ? "nobody adopts in this algorithm"
+           : AdoptionLimit(b.low) > 1
+               ? fmt::format("a learner adopts fewer than {:.4g} times", AdoptionLimit(b.low))
+               : "no learner ever adopts",
+           {}),
       make("certificate", "holds for the winner, however it was found", {}),
   };
 }

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <map>
 
@@ -33,9 +34,10 @@ TrainingSettings AsAssumed() {
 std::string Held(const TrainingSettings& settings) {
   std::string names;
   for (const Guarantee& g : WhatHolds(settings)) {
-    EXPECT_EQ(g.holds, g.reason.empty()) << g.name << ": " << g.reason;
+    EXPECT_EQ(g.standing == Standing::kYes, g.reason.empty()) << g.name << ": " << g.reason;
     EXPECT_FALSE(g.statement.empty());
-    if (g.holds) names += (names.empty() ? "" : " ") + g.name;
+    if (g.standing == Standing::kNo) continue;
+    names += (names.empty() ? "" : " ") + g.name + (g.standing == Standing::kOwn ? "(own)" : "");
   }
   return names;
 }
@@ -58,6 +60,7 @@ TEST(WhatHolds, FollowsTheTableOfGuarantees) {  // docs/guarantees.md, section 2
     return [=](TrainingSettings& s) { change(s.learners[3]); };
   };
   const std::string everything = "T1 T2 T4 T5 adoptions certificate";
+  const std::string adoptions = "T1 T2 T4(own) T5(own) adoptions certificate";
   const std::string only_t1 = "T1 T2 adoptions certificate";
   const std::string nothing = "adoptions certificate";
   struct Row {
@@ -71,20 +74,20 @@ TEST(WhatHolds, FollowsTheTableOfGuarantees) {  // docs/guarantees.md, section 2
       {"as assumed", [](TrainingSettings&) {}, everything, "T3", "fedgen estimate"},
       {"few worlds", one([](auto& s) { s.worlds = 50; }), "T1 T2 T5 adoptions certificate", "T4",
        "says nothing"},
-      {"surrogate", all([](auto& s) { s.cost.kind = TrainingCost::Kind::kPaper; }), everything,
-       "T3", "surrogate"},
-      {"failure cost", one([](auto& s) { s.cost.kind = TrainingCost::Kind::kFailure; }), everything,
-       "T3", "surrogate"},
+      {"surrogate", all([](auto& s) { s.cost.kind = TrainingCost::Kind::kPaper; }), adoptions, "T3",
+       "surrogate"},
+      {"failure cost", one([](auto& s) { s.cost.kind = TrainingCost::Kind::kFailure; }), adoptions,
+       "T5", "without T3"},
       {"ranks",
        one([](auto& s) { s.estimator.shaping = EstimatorOptions::Shaping::kCentredRanks; }),
-       everything, "T3", "ranks"},
-      {"adam", one([](auto& s) { s.optimizer.kind = OptimizerOptions::Kind::kAdam; }), everything,
+       adoptions, "T4", "without T3"},
+      {"adam", one([](auto& s) { s.optimizer.kind = OptimizerOptions::Kind::kAdam; }), adoptions,
        "T3", "optimiser"},
       {"clipup", one([](auto& s) { s.optimizer.kind = OptimizerOptions::Kind::kClipUp; }),
-       everything, "T3", "optimiser"},
+       adoptions, "T3", "optimiser"},
       {"geometric", one([](auto& s) { s.step.schedule = StepOptions::Schedule::kGeometric; }),
-       everything, "T3", "geometric"},
-      {"plateau", one([](auto& s) { s.stop.rule = StopOptions::Rule::kPlateau; }), everything, "T3",
+       adoptions, "T3", "geometric"},
+      {"plateau", one([](auto& s) { s.stop.rule = StopOptions::Rule::kPlateau; }), adoptions, "T3",
        "|z| < q"},
       {"never", one([](auto& s) { s.stop.rule = StopOptions::Rule::kNever; }), only_t1, "T4",
        "never stop"},
@@ -98,8 +101,8 @@ TEST(WhatHolds, FollowsTheTableOfGuarantees) {  // docs/guarantees.md, section 2
       {"several starts, b from worlds", all([](auto& s) { s.starts = 10; }), everything, "T3", ""},
       {"given b", one([](auto& s) { s.bias.kind = BiasOptions::Kind::kGiven; }), nothing, "T2",
        "given"},
-      {"own worlds", one([](auto& s) { s.own_world = TextTask().world; }), only_t1, "T5",
-       "worlds of their own"},
+      {"own worlds", one([](auto& s) { s.own_world = TextTask().world; }),
+       "T1(own) T2(own) adoptions certificate", "T5", "worlds of their own"},
       {"gamma for one measurement", [](TrainingSettings& s) { s.gamma = 0.01; }, only_t1, "T4",
        "up to 800; gamma = 1.25e-05"},
       {"local", [](TrainingSettings& s) { s.federation.algorithm = Algorithm::kLocal; }, only_t1,
@@ -130,6 +133,15 @@ TEST(WhatHolds, StatesTheNumbersOfTheRun) {
   for (const Guarantee& g : WhatHolds(settings)) statements[g.name] = g.statement;
   EXPECT_THAT(statements["T4"], HasSubstr("probability 0.992"));  // 1 - 800 gamma
   EXPECT_THAT(statements["T5"], HasSubstr("probability 0.992"));
+}
+
+TEST(WhatHolds, SaysThatNobodyAdoptsIfNobodyCan) {
+  TrainingSettings settings = AsAssumed();
+  for (LearnerSettings& learner : settings.learners) learner.worlds = 10;  // b > 0.5
+  const std::vector<Guarantee> all = WhatHolds(settings);
+  const auto adoptions = std::find_if(all.begin(), all.end(),
+                                      [](const Guarantee& g) { return g.name == "adoptions"; });
+  EXPECT_EQ(adoptions->statement, "no learner ever adopts");
 }
 
 TEST(Warnings, SayThatNoAdoptionCanHappen) {

@@ -233,8 +233,9 @@ std::string Table1Text(const RunOutcome& run, const std::string& title) {
   const std::size_t num_columns = std::max<std::size_t>(run.learners.size(), kPaperLearners);
   std::string text = title + "\n";
   text += fmt::format(
-      "{} learners, {} rounds, {} training episodes; each cell {}\n\n", run.learners.size(),
-      run.rounds, Grouped(run.episodes),
+      "{}, {}, {}; each cell {}\n\n",
+      Counted(static_cast<std::int64_t>(run.learners.size()), "learner"),
+      Counted(run.rounds, "round"), Counted(run.episodes, "training episode"),
       Counted(run.learners.front().final.episodes / run.starts_per_world, "unseen world"));
   text += fmt::format("  {:<36}", "learner");
   for (std::size_t i = 0; i < num_columns; ++i) text += fmt::format("{:>7} ", i + 1);

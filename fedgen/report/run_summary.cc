@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "fedgen/report/evaluation.h"
+#include "fedgen/report/number_text.h"
 
 namespace fedgen {
 namespace {
@@ -89,7 +90,8 @@ std::string RunSummaryJson(const RunSummary& summary) {
   if (!summary.race.empty()) json["winner"] = summary.race[summary.winner].name;
   for (const Guarantee& guarantee : summary.guarantees) {
     json["guarantees"].push_back({{"name", guarantee.name},
-                                  {"holds", guarantee.holds},
+                                  {"holds", guarantee.standing != Standing::kNo},
+                                  {"standing", StandingName(guarantee.standing)},
                                   {"statement", guarantee.statement},
                                   {"reason", guarantee.reason}});
   }
@@ -105,21 +107,26 @@ std::string RunSummaryJson(const RunSummary& summary) {
 }
 
 std::string RunSummaryText(const RunSummary& summary) {
-  std::string text = fmt::format(
-      "{}: {} rounds, {:.2f} M training episodes; {}\n", AlgorithmName(summary.algorithm),
-      summary.rounds, static_cast<double>(summary.episodes) / 1e6, EndingText(summary.ending));
+  std::string text =
+      fmt::format("{} of {}, {:.2f} M training episodes; {}\n", Counted(summary.rounds, "round"),
+                  AlgorithmName(summary.algorithm), static_cast<double>(summary.episodes) / 1e6,
+                  EndingText(summary.ending));
   const auto adoptions =
       std::accumulate(summary.learners.begin(), summary.learners.end(), 0,
                       [](int sum, const LearnerState& s) { return sum + s.adoptions; });
   const auto rescued = std::count_if(summary.learners.begin(), summary.learners.end(),
                                      [](const LearnerState& s) { return s.adoptions > 0; });
-  text += fmt::format("{} adoptions; {} of {} learners were rescued at least once\n\n", adoptions,
-                      rescued, summary.learners.size());
+  if (summary.algorithm == Algorithm::kFedGen) {  // nobody adopts in the others
+    const auto num_learners = static_cast<std::int64_t>(summary.learners.size());
+    text += fmt::format("{}; {} of {} {} rescued at least once\n", Counted(adoptions, "adoption"),
+                        rescued, Counted(num_learners, "learner"), rescued == 1 ? "was" : "were");
+  }
+  text += "\n";
 
   if (!summary.race.empty()) {
     text += fmt::format(
-        "the race, {} unseen worlds{} each (99 % intervals, one by one)\n",
-        summary.race.front().tally.episodes / summary.race_starts,
+        "the race, {}{} each (99 % intervals, one by one)\n",
+        Counted(summary.race.front().tally.episodes / summary.race_starts, "unseen world"),
         summary.race_starts == 1 ? "" : fmt::format(" with {} starts", summary.race_starts));
     text += "  policy       safe arrival               cost J\n";
     for (std::size_t i = 0; i < summary.race.size(); ++i) {
@@ -133,11 +140,15 @@ std::string RunSummaryText(const RunSummary& summary) {
                           i == summary.winner ? "  <- best.fgp" : "");
     }
   }
-  text += "\nwhat holds for this run (docs/guarantees.md)\n";
+  text +=
+      "\nwhat holds for this run (docs/guarantees.md)\n"
+      "  yes: as corrected there; own: what is said here, not all of the theorem; no: not proved\n";
   for (const Guarantee& guarantee : summary.guarantees) {
-    text += fmt::format("  {} {:<11}  {}\n", guarantee.holds ? "+" : "-", guarantee.name,
+    text += fmt::format("  {:<3}  {:<11}  {}\n", StandingName(guarantee.standing), guarantee.name,
                         guarantee.statement);
-    if (!guarantee.holds) text += fmt::format("      not here: {}\n", guarantee.reason);
+    if (guarantee.standing == Standing::kYes) continue;
+    text += fmt::format("         {}: {}\n",
+                        guarantee.standing == Standing::kNo ? "not here" : "but", guarantee.reason);
   }
   return text;
 }

@@ -13,6 +13,7 @@ namespace fedgen {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 RunSummary Sample() {
   RunSummary summary;
@@ -42,7 +43,9 @@ RunSummary Sample() {
   bad.cost_sum = 87;
   summary.race = {{"final-1", {}, bad}, {"incumbent", {}, good}};
   summary.winner = 1;
-  summary.guarantees = {{"T1", true, "a statement", ""}, {"T4", false, "another", "for a reason"}};
+  summary.guarantees = {{"T1", Standing::kYes, "a statement", ""},
+                        {"T4", Standing::kNo, "another", "for a reason"},
+                        {"T5", Standing::kOwn, "a third", "not all of it"}};
   summary.warnings = {"mind the gap"};
   return summary;
 }
@@ -68,7 +71,11 @@ TEST(RunSummaryJson, SaysWhatHappened) {
   EXPECT_EQ(json["winner"], "incumbent");
   EXPECT_EQ(json["race"][1]["safe_rate"], 0.9);
   EXPECT_EQ(json["race"][0]["mean_cost"], 0.87);
+  EXPECT_EQ(json["guarantees"][0]["standing"], "yes");
   EXPECT_EQ(json["guarantees"][1]["holds"], false);
+  EXPECT_EQ(json["guarantees"][1]["standing"], "no");
+  EXPECT_EQ(json["guarantees"][2]["holds"], true);
+  EXPECT_EQ(json["guarantees"][2]["standing"], "own");
   EXPECT_EQ(json["guarantees"][1]["reason"], "for a reason");
   EXPECT_EQ(json["warnings"][0], "mind the gap");
   EXPECT_FALSE(json.contains("certificate"));
@@ -78,14 +85,26 @@ TEST(RunSummaryJson, SaysWhatHappened) {
 
 TEST(RunSummaryText, ListsTheRaceAndTheGuarantees) {
   const std::string text = RunSummaryText(Sample());
-  EXPECT_THAT(text, HasSubstr("17 rounds, 1.23 M training episodes"));
-  EXPECT_THAT(text, HasSubstr("3 adoptions; 1 of 2 learners were rescued at least once"));
+  EXPECT_THAT(text, StartsWith("17 rounds of fedgen, 1.23 M training episodes"));
+  EXPECT_THAT(text, HasSubstr("3 adoptions; 1 of 2 learners was rescued at least once"));
   EXPECT_THAT(text, HasSubstr("the race, 100 unseen worlds each"));
   EXPECT_THAT(text, HasSubstr("  <- best.fgp"));
-  EXPECT_THAT(text, HasSubstr("+ T1"));
-  EXPECT_THAT(text, HasSubstr("not here: for a reason"));
+  EXPECT_THAT(text, HasSubstr("\n  yes  T1           a statement\n"));
+  EXPECT_THAT(text, HasSubstr("\n  no   T4           another\n         not here: for a reason\n"));
+  EXPECT_THAT(text, HasSubstr("\n  own  T5           a third\n         but: not all of it\n"));
   const ProportionInterval exact = ClopperPearson(90, 100, 0.99);
   EXPECT_THAT(text, HasSubstr(fmt::format("[{:.4f}, {:.4f}]", exact.low, exact.high)));
+}
+
+TEST(RunSummaryText, SpeaksOfAdoptionsOnlyWhereTheyCanHappen) {
+  RunSummary summary = Sample();
+  summary.rounds = 1;
+  EXPECT_THAT(RunSummaryText(summary), StartsWith("1 round of fedgen, "));
+  for (const Algorithm algorithm :
+       {Algorithm::kLocal, Algorithm::kFedAvg, Algorithm::kCentralized}) {
+    summary.algorithm = algorithm;
+    EXPECT_EQ(RunSummaryText(summary).find("adoption"), std::string::npos);
+  }
 }
 
 // Four starts share a world: 25 worlds are the samples, and the interval is Hoeffding's.

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fedgen/learn/constants.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace fedgen {
+namespace {
+
+// The gradient of (theta_0^2 + 4 theta_1^2) / 2, plus noise along theta_0 that the key draws.
+class Quadratic : public Objective {
+ public:
+  explicit Quadratic(double noise) : noise_(noise) {}
+  Measurement Measure(const Search& search, Key key) override {
+    Measurement m;
+    const double sign = key.Block(0)[0] % 2 == 0 ? 1 : -1;
+    m.z_mu = {static_cast<double>(search.mu[0]) + sign * noise_,
+              4 * static_cast<double>(search.mu[1])};
+    return m;
+  }
+  Value MeasureValue(std::span<const float> /*mu*/, std::int64_t /*worlds*/, Key /*key*/) override {
+    return {};
+  }
+
+ private:
+  double noise_;
+};
+
+TEST(MeasureConstants, FindsThoseOfAQuadratic) {
+  Quadratic objective(0.5);
+  const GradientConstants c =
+      MeasureConstants(objective, {{3, 1}, {0.1F, 0.1F}}, 400, 50, Key(1), {});
+  EXPECT_NEAR(c.spread, 0.5, 0.01);          // the noise is +-0.5
+  EXPECT_NEAR(c.gradient, 5, 0.05);          // |(3, 4)|
+  EXPECT_GT(c.smoothness, 3.9);              // some probe runs along the steeper axis
+  EXPECT_LE(c.smoothness, 4 * 1.0001);       // and none sees more than its curvature
+  EXPECT_NEAR(c.smoothness_noise, 0, 1e-4);  // the same worlds on both ends: the noise cancels
+  ASSERT_TRUE(c.largest_step());
+  EXPECT_NEAR(*c.largest_step(), 1.0 / 8, 0.005);
+  EXPECT_EQ(c.least_threshold(), 4 * c.spread);
+}
+
+TEST(GradientConstants, KnowNoStepWhereSmoothnessIsBelowItsNoise) {
+  GradientConstants c;
+  EXPECT_FALSE(c.largest_step());
+  c.smoothness = 2;
+  EXPECT_EQ(c.largest_step(), 0.25);
+  c.smoothness_noise = 2.5;
+  EXPECT_FALSE(c.largest_step());
+}
+
+}  // namespace
+}  // namespace fedgen
