@@ -89,7 +89,7 @@ Result<void> Campaign::Write(const std::string& experiment, const std::string& n
 std::string Campaign::CacheFile(const Part& part) const {
   const std::string question =
       fmt::format("{}\nseed {}, worlds {}, stages {}, race {}\n{}", kVersion, part.seed,
-                  part.worlds, part.stages, part.race, part.config.resolved);
+                  part.worlds, part.stages, part.race, part.config.canonical);
   return fmt::format("{}/cache/{}.txt", directory_, Sha256Hex(question).substr(0, 32));
 }
 

@@ -704,6 +704,53 @@ Result<void> Apply(const std::string& override_text, toml::table& table) {
   return {};
 }
 
+// Writes a value as TOML, with the fewest digits that read back the same. (toml++ writes all 17,
+// 0.10000000000000001 for 0.1.)
+void WriteValue(const toml::node& node, std::ostream& out) {
+  if (const auto* number = node.as_floating_point()) {
+    const std::string text = fmt::format("{}", number->get());
+    const bool whole = text.find_first_not_of("-0123456789") == std::string::npos;
+    out << text << (whole ? ".0" : "");  // an integer is another type
+  } else if (const toml::array* array = node.as_array()) {
+    out << '[';
+    for (std::size_t index = 0; index < array->size(); ++index) {
+      out << (index == 0 ? "" : ", ");
+      WriteValue(*array->get(index), out);
+    }
+    out << ']';
+  } else {
+    node.visit([&](const auto& value) { out << value; });
+  }
+}
+
+bool IsListOfTables(const toml::node& node) {
+  const toml::array* array = node.as_array();
+  return array != nullptr && !array->empty() && array->get(0)->is_table();
+}
+
+// Writes a table: values first, then the tables in it, each under its full name. Keys are ours, so
+// they need no quotes.
+void WriteTable(const toml::table& table, const std::string& path, std::ostream& out) {
+  for (const auto& [key, node] : table) {
+    if (node.is_table() || IsListOfTables(node)) continue;
+    out << key.str() << " = ";
+    WriteValue(node, out);
+    out << '\n';
+  }
+  for (const auto& [key, node] : table) {
+    const std::string name = path + (path.empty() ? "" : ".") + std::string(key.str());
+    if (const toml::table* inner = node.as_table()) {
+      out << (out.tellp() > 0 ? "\n[" : "[") << name << "]\n";
+      WriteTable(*inner, name, out);
+    } else if (IsListOfTables(node)) {
+      for (const toml::node& element : *node.as_array()) {
+        out << "\n[[" << name << "]]\n";
+        WriteTable(*element.as_table(), name, out);
+      }
+    }
+  }
+}
+
 }  // namespace
 
 Result<Config> ParseConfig(std::string_view text, const std::string& name,
@@ -727,9 +774,11 @@ Result<Config> ParseConfig(std::string_view text, const std::string& name,
   ReadLearners(root, config);
   root.Finish();
   if (const std::optional<Error>& error = reading.error()) return *error;
-  std::ostringstream text_of_all;
-  text_of_all << resolved << "\n";
-  config.resolved = text_of_all.str();
+  std::ostringstream for_people, for_hashes;
+  WriteTable(resolved, "", for_people);
+  config.resolved = for_people.str();
+  for_hashes << resolved << "\n";  // numbers with 17 digits
+  config.canonical = for_hashes.str();
   return config;
 }
 

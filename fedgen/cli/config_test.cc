@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fedgen/cli/config.h"
 
+#include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
+#include "fedgen/base/random.h"
+
 namespace fedgen {
 namespace {
+
+using ::testing::HasSubstr;
 
 std::string ErrorOf(const std::string& text, std::vector<std::string> overrides = {}) {
   const Result<Config> config = ParseConfig(text, "c.toml", overrides);
@@ -236,6 +243,7 @@ TEST(Config, ResolvedTextReadsBackAsItself) {
     const Result<Config> again = ParseConfig(config->resolved, "resolved.toml");
     ASSERT_TRUE(again) << again.error().message;
     EXPECT_EQ(again->resolved, config->resolved) << entry.path();
+    EXPECT_EQ(again->canonical, config->canonical) << entry.path();
   }
   const Result<Config> odd = ParseConfig(
       "[learner]\nstep = 0.1\nbias = 0.3333333333333333\n[[learners]]\nsigma = 1e-7\n[[learners]]\n"
@@ -248,6 +256,36 @@ TEST(Config, ResolvedTextReadsBackAsItself) {
   EXPECT_EQ(again->training.learners[0].sigma, 1e-7);
   EXPECT_EQ(again->training.learners[1].own_world->goal.offset.high, 9);
   EXPECT_EQ(again->resolved, odd->resolved);
+  EXPECT_EQ(again->canonical, odd->canonical);
+}
+
+// Numbers as a person would write them, down to the last bit.
+TEST(Config, ResolvedTextHasTheFewestDigits) {
+  const Result<Config> config = ParseConfig(
+      "[learner]\nstep = 0.1\nsigma = 0.30000000000000004\ntolerance = 3\n"
+      "[world.goal]\nnormal = [0.6, 0.8]\n[[learners]]\ninitial_policy = 'a \"b\" = 0.10'\n",
+      "c.toml");
+  ASSERT_TRUE(config) << config.error().message;
+  const std::string& text = config->resolved;
+  EXPECT_THAT(text, HasSubstr("\nstep = 0.1\n"));
+  EXPECT_THAT(text, HasSubstr("\nsigma = 0.30000000000000004\n"));
+  EXPECT_THAT(text, HasSubstr("\ntolerance = 3.0\n"));
+  EXPECT_THAT(text, HasSubstr("\nnormal = [0.6, 0.8]\n"));
+  EXPECT_THAT(config->canonical, HasSubstr("step = 0.10000000000000001"));
+  // The same bits: random ones, near the ends of the range as well.
+  for (std::uint64_t draw = 0; draw < 300; ++draw) {
+    const double scale = std::pow(10.0, UniformInt(Key(1).Block(draw)[0], -3, 3));
+    const double x = scale * (1 + UniformInt(Key(2).Block(draw)[0], 0, 1 << 30) / 3e9);
+    const std::vector<std::string> overrides = {fmt::format("world.start.x={:.17g}", x),
+                                                fmt::format("robot.speed={:.17g}", x)};
+    const Result<Config> first = ParseConfig("", "c.toml", overrides);
+    ASSERT_TRUE(first) << first.error().message;
+    const Result<Config> again = ParseConfig(first->resolved, "resolved.toml");
+    ASSERT_TRUE(again) << again.error().message;
+    EXPECT_EQ(again->task().robot.speed, x);
+    EXPECT_EQ(again->task().world.start.x.low, x);
+    EXPECT_EQ(again->canonical, first->canonical);
+  }
 }
 
 }  // namespace

@@ -93,9 +93,9 @@ Result<void> ReproduceTable2(const ReproduceCommand& command, const Campaign& ca
 // Whether the directory holds a run of this configuration and seed, finished or not.
 bool HoldsRun(const RunFiles& files, const RunIdentity& wanted, const Config& config) {
   const Result<RunIdentity> identity = LoadRunIdentity(files);
-  const Result<std::string> text = ReadFile(files.Config(), std::size_t{1} << 20);
+  const Result<Config> held = LoadConfig(files.Config());
   return identity && identity->seed == wanted.seed && identity->config_name == wanted.config_name &&
-         text && *text == config.resolved;
+         held && held->canonical == config.canonical;
 }
 
 // The learner whose figures are drawn: the first, as in the paper, unless it was never rescued and

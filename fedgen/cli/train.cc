@@ -39,7 +39,7 @@ struct Run {
 
   Key seed() const { return Key(identity.seed); }
   std::string Fingerprint() const {
-    return Sha256Hex(fmt::format("{}\n{}", identity.seed, config.resolved));
+    return Sha256Hex(fmt::format("{}\n{}", identity.seed, config.canonical));
   }
 };
 
