@@ -3,17 +3,12 @@
 // `fedgen reproduce` as its users meet it, in its quick form: every experiment runs, writes what it
 // promises, can be killed and taken up again, and never touches a directory that is not its own.
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
+#include <map>
 #include <sstream>
 #include <vector>
+
+#include "tests/program_testing.h"
 
 namespace fedgen {
 namespace {
@@ -22,38 +17,16 @@ namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-std::string Slurp(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-class Reproduce : public ::testing::Test {
+class Reproduce : public ProgramTest {
  protected:
-  struct Ran {
-    int exit_code;
-    std::string out, err;
-  };
-
-  void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "fedgen-reproduce-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    directory_ = name;
-  }
-  void TearDown() override { fs::remove_all(directory_); }
-
-  Ran Run(const std::string& arguments) {
-    const std::string command = "cd '" + directory_.string() +
-                                "' && '" FEDGEN_PROGRAM
-                                "' reproduce --quick --config '" FEDGEN_SOURCE_DIR
-                                "/configs/paper-tables.toml' --out results " +
-                                arguments + " >.out 2>.err </dev/null";
-    const int status = std::system(command.c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, Slurp(directory_ / ".out"),
-            Slurp(directory_ / ".err")};
+  // The quick form.
+  Ran Run(const std::string& arguments, const std::string& out = "results") const {
+    return ProgramTest::Run("reproduce --quick " + kTables + "--out " + out + " " + arguments);
   }
   std::string Result(const std::string& name) const { return Slurp(directory_ / "results" / name); }
 
-  fs::path directory_;
+  inline static const std::string kTables =
+      "--config '" FEDGEN_SOURCE_DIR "/configs/paper-tables.toml' ";
 };
 
 TEST_F(Reproduce, TableOneShowsEightLearnersInAllStages) {
@@ -70,8 +43,9 @@ TEST_F(Reproduce, TableOneShowsEightLearnersInAllStages) {
 // eight is, to the last bit, a learner alone.
 TEST_F(Reproduce, ALearnerAloneEndsWhereItWouldFirstStopAmongEight) {
   const auto row = [&](const std::string& arguments, const std::string& start) {
-    EXPECT_EQ(Run("table1 --set learner.threshold=7 " + arguments).exit_code, 0);
-    const std::string csv = Result("table1/table1.csv");
+    const std::string out = arguments.empty() ? "eight" : "one";
+    EXPECT_EQ(Run("table1 --set learner.threshold=7 " + arguments, out).exit_code, 0);
+    const std::string csv = Slurp(directory_ / out / "table1/table1.csv");
     const std::size_t begin = csv.find("\n" + start) + 1 + start.size();
     return csv.substr(begin, csv.find(',', begin) - begin);  // the distance, all digits
   };
@@ -98,6 +72,65 @@ TEST_F(Reproduce, GoesOnWhereItWasAndTrustsNoBrokenFile) {
   EXPECT_THAT(second.err, HasSubstr("15 of 17 runs were done before"));
   EXPECT_EQ(second.out, first.out);
   EXPECT_EQ(Result("table2/table2.csv"), csv);
+}
+
+// What took hours is not lost to a look at whether it works.
+TEST_F(Reproduce, LeavesResultsOfOtherSettingsAsTheyAre) {
+  ASSERT_EQ(Run("table1").exit_code, 0);
+  ASSERT_EQ(Run("figures").exit_code, 0);
+  ASSERT_EQ(Run("table1 --threads 2 --seeds 7").exit_code, 0) << "one seed, whatever --seeds says";
+  const auto files = [&] {
+    std::map<std::string, std::string> bytes;
+    for (const auto& entry : fs::recursive_directory_iterator(directory_ / "results")) {
+      if (entry.is_regular_file()) bytes[entry.path().string()] = Slurp(entry.path());
+    }
+    return bytes;
+  };
+  const auto before = files();
+  const std::string quick = "reproduce --quick " + kTables + "--out results ";
+  const std::string left = "and was left as it is; --out names another place";
+  ExpectMistake(quick + "table1 --seed 2", 7,
+                "results/table1: holds results with seed = 1, now 2, " + left);
+  ExpectMistake(quick + "figures --seed 2", 7,
+                "results/figures: holds results with seed = 1, now 2, " + left);
+  ExpectMistake(quick + "table1 --set learner.step=0.3", 7,
+                "results/table1: holds results with settings = (none), now learner.step=0.3, ");
+  ExpectMistake("reproduce " + kTables + "--out results table1", 7,
+                "results/table1: holds results with quick = yes, now no, ");
+  ExpectMistake("reproduce " + kTables + "--out results figures", 7, "results/figures: holds ");
+  // The same name for other contents.
+  fs::copy_file(FEDGEN_SOURCE_DIR "/configs/default.toml", directory_ / "paper-tables.toml");
+  ExpectMistake("reproduce --quick --config paper-tables.toml --out results table1", 7,
+                "results/table1: holds results with sha256 = ");
+  // All experiments are looked at before the first is run.
+  fs::remove_all(directory_ / "results/table1");
+  ExpectMistake(quick + "all --seed 2", 7, "results/figures: holds results with seed = 1, now 2");
+  ASSERT_EQ(Run("table1").exit_code, 0) << "from the cache";
+  EXPECT_TRUE(files() == before);
+}
+
+// Results from before settings.txt was written: the cache tells whose they are.
+TEST_F(Reproduce, KnowsOlderResultsByTheirCache) {
+  ASSERT_EQ(Run("table1").exit_code, 0);
+  ASSERT_EQ(Run("figures").exit_code, 0);
+  const std::string csv = Result("table1/table1.csv");
+  fs::remove(directory_ / "results/table1/settings.txt");
+  fs::remove(directory_ / "results/figures/settings.txt");
+  const std::string other = "reproduce --quick " + kTables + "--out results --seed 2 ";
+  ExpectMistake(other + "table1", 7, "results/table1: holds results of other settings");
+  ExpectMistake(other + "figures", 7, "results/figures/run: holds another run");
+  EXPECT_EQ(Result("table1/table1.csv"), csv);
+  EXPECT_EQ(Run("table1").exit_code, 0);
+  EXPECT_EQ(Run("figures").exit_code, 0);
+  EXPECT_NE(Result("table1/settings.txt"), "");
+}
+
+// Outside the repository there are no configs/.
+TEST_F(Reproduce, SaysThatItNeedsAConfiguration) {
+  for (const char* what : {"table1", "comparison", "all"}) {
+    ExpectMistake(std::string("reproduce ") + what, 6, "No such file or directory (--config");
+  }
+  EXPECT_FALSE(fs::exists(directory_ / "out"));
 }
 
 TEST_F(Reproduce, DrawsTheFiguresOfARun) {
@@ -156,7 +189,7 @@ TEST_F(Reproduce, ComparesAtEqualNumbersOfEpisodes) {
 
 TEST_F(Reproduce, RefusesWhatItDidNotMakeAndWhatItDoesNotKnow) {
   fs::create_directory(directory_ / "results");
-  std::ofstream(directory_ / "results/thesis.txt") << "precious";
+  Write("results/thesis.txt", "precious");
   const Ran foreign = Run("table1");
   EXPECT_EQ(foreign.exit_code, 7);
   EXPECT_THAT(foreign.err, HasSubstr("results: is not empty and was not made by fedgen reproduce"));

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <optional>
 #include <set>
+#include <sstream>
 
 #include "fedgen/base/file.h"
 #include "fedgen/base/hash.h"
@@ -23,6 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kMarker = "{\"format\":\"fedgen-reproduce\",\"version\":1}\n";
+constexpr std::size_t kMaxSettingsBytes = std::size_t{1} << 20;
 constexpr std::size_t kMaxOutcomeBytes = std::size_t{1} << 24;
 
 double SecondsSince(std::chrono::steady_clock::time_point begin) {
@@ -49,33 +51,73 @@ std::int64_t EpisodesPerRound(const TrainingSettings& settings) {
   return sum;
 }
 
+bool HoldsSomething(const std::string& directory) {
+  std::error_code error;
+  return fs::exists(directory, error) && !fs::is_empty(directory, error);
+}
+
 std::int64_t EpisodesOf(const Part& part) {
   return EpisodesPerRound(part.config.training) * part.config.training.federation.rounds;
 }
 
 }  // namespace
 
-Result<Campaign> Campaign::Open(const std::string& directory, int num_threads) {
+Error LeftAsItIs(const std::string& directory, const std::string& what) {
+  return {ErrorCode::kExists,
+          fmt::format("{}: holds {} and was left as it is; --out names another place", directory,
+                      what)};
+}
+
+Result<Campaign> Campaign::Open(const std::string& directory, int num_threads,
+                                ExperimentSettings settings) {
   const std::string marker = directory + "/reproduce.json";
   std::error_code error;
-  if (fs::exists(directory, error) && !fs::is_empty(directory, error)) {
+  if (HoldsSomething(directory)) {
     const Result<std::string> text = ReadFile(marker, kMarker.size());
     if (!text || *text != kMarker) {
       return Error{ErrorCode::kExists,
                    fmt::format("{}: is not empty and was not made by fedgen reproduce", directory)};
     }
   }
+  Campaign campaign(directory, num_threads, std::move(settings));
+  for (const auto& [experiment, ignored] : campaign.settings_) {
+    if (auto same = campaign.CheckSettings(experiment); !same) return same.error();
+  }
   if (auto made = MakeDirectory(directory + "/cache"); !made) return made.error();
   if (!fs::exists(marker, error)) {
     auto written = WriteFileAtomically(marker, kMarker, IfExists::kReplace);
     if (!written) return written.error();
   }
-  return Campaign(directory, num_threads);
+  return campaign;
+}
+
+Result<void> Campaign::CheckSettings(const std::string& experiment) const {
+  std::error_code error;
+  const std::string path = SettingsFile(experiment);
+  if (!fs::exists(path, error)) return {};
+  const Result<std::string> text = ReadFile(path, kMaxSettingsBytes);
+  if (!text) return text.error();
+  if (*text == settings_.at(experiment)) return {};
+  // The first line that differs says enough.
+  std::istringstream then(*text), now(settings_.at(experiment));
+  std::string line_then, line_now;
+  while (line_then == line_now && std::getline(now, line_now)) {
+    if (!std::getline(then, line_then)) line_then = "nothing more";
+  }
+  const std::size_t value = line_now.find(" = ");
+  const bool same_key =
+      value != std::string::npos && line_then.compare(0, value + 3, line_now, 0, value + 3) == 0;
+  return LeftAsItIs(PathOf(experiment),
+                    fmt::format("results with {}, now {},", line_then,
+                                same_key ? line_now.substr(value + 3) : line_now));
 }
 
 Result<std::string> Campaign::Directory(const std::string& experiment) const {
-  std::string directory = directory_ + "/" + experiment;
+  std::string directory = PathOf(experiment);
   if (auto made = MakeDirectory(directory); !made) return made.error();
+  const auto written =
+      WriteFileAtomically(SettingsFile(experiment), settings_.at(experiment), IfExists::kReplace);
+  if (!written) return written.error();
   return directory;
 }
 
@@ -153,7 +195,7 @@ std::optional<RunOutcome> Campaign::FindOutcome(const Part& part) const {
   return text ? RunOutcomeFromText(*text) : std::nullopt;
 }
 
-Result<std::vector<RunOutcome>> Campaign::Run(const std::string& what,
+Result<std::vector<RunOutcome>> Campaign::Run(const std::string& experiment,
                                               const std::vector<Part>& parts) const {
   std::int64_t total = 0;
   std::set<std::string> missing;  // parts may ask the same question
@@ -171,9 +213,15 @@ Result<std::vector<RunOutcome>> Campaign::Run(const std::string& what,
       total += EpisodesOf(part);
     }
   }
-  PrintError("{}: {} of {} runs were done before\n", what, num_known, parts.size());
+  // Results from before there was a settings.txt are ours if the cache answers all that we ask.
+  std::error_code error;
+  if (!missing.empty() && HoldsSomething(PathOf(experiment)) &&
+      !fs::exists(SettingsFile(experiment), error)) {
+    return LeftAsItIs(PathOf(experiment), "results of other settings");
+  }
+  PrintError("{}: {} of {} runs were done before\n", experiment, num_known, parts.size());
 
-  Progress progress(what, "episodes", total);
+  Progress progress(experiment, "episodes", total);
   std::int64_t done = 0;
   std::size_t num_done = 0;
   std::vector<RunOutcome> results;
@@ -194,10 +242,10 @@ Result<std::vector<RunOutcome>> Campaign::Run(const std::string& what,
     ++num_done;
     const double left =
         progress.seconds() * static_cast<double>(total - done) / static_cast<double>(done);
-    PrintError("{}{} {}/{}  {}: {} rounds, {} episodes in {:.1f} s, {}{}\n",
-               ::isatty(STDERR_FILENO) == 1 ? "\r\033[K" : "", what, num_done, missing.size(),
-               part.name, outcome->rounds, Grouped(outcome->episodes), outcome->seconds,
-               Counted(outcome->adoptions(), "adoption"),
+    PrintError("{}{} {}/{}  {}: {}, {} in {:.1f} s, {}{}\n",
+               ::isatty(STDERR_FILENO) == 1 ? "\r\033[K" : "", experiment, num_done, missing.size(),
+               part.name, Counted(outcome->rounds, "round"), Counted(outcome->episodes, "episode"),
+               outcome->seconds, Counted(outcome->adoptions(), "adoption"),
                num_done < missing.size() ? "  " + DurationText(left) + " left" : "");
     results.push_back(*std::move(outcome));
   }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,7 +19,10 @@ namespace fedgen {
 //
 //   reproduce.json    says who made the directory
 //   cache/            the outcome of each finished run, named by all that it depends on
-//   <experiment>/     results, replaced when the experiment is run again
+//   <experiment>/     results, and settings.txt: what they are results of
+//
+// An experiment that is run again with the same settings replaces its results by themselves. With
+// other settings it is refused before anything is run: what took hours is not lost to a --quick.
 //
 // A campaign that was killed goes on where it was: runs that finished are read from the cache. A
 // file there that is not whole is as good as none.
@@ -33,27 +37,42 @@ struct Part {
   bool race = false;            // find the best final (Stream::kSelection), and measure it
 };
 
+/// The complaint about a directory that holds something else.
+Error LeftAsItIs(const std::string& directory, const std::string& what);
+
+/// The settings of each experiment that will be run, as lines `key = value`.
+using ExperimentSettings = std::map<std::string, std::string>;
+
 class Campaign {
  public:
   /// Makes the directory, or takes up one that a campaign made. Refuses any other that is not
-  /// empty.
-  static Result<Campaign> Open(const std::string& directory, int num_threads);
+  /// empty, and one that holds results of other settings of these experiments.
+  static Result<Campaign> Open(const std::string& directory, int num_threads,
+                               ExperimentSettings settings);
 
-  /// The outcomes of the parts, in order; `what` names them on stderr, with the time left.
-  Result<std::vector<RunOutcome>> Run(const std::string& what,
+  /// The outcomes of the parts, in order; the experiment names them on stderr, with the time left.
+  Result<std::vector<RunOutcome>> Run(const std::string& experiment,
                                       const std::vector<Part>& parts) const;
 
   /// Writes (or replaces) `experiment`/`name`.
   Result<void> Write(const std::string& experiment, const std::string& name,
                      const std::string& text) const;
-  /// The directory of an experiment, which is made.
+  /// The directory of an experiment, which is made, with its settings in it.
   Result<std::string> Directory(const std::string& experiment) const;
+  /// Where that is.
+  std::string PathOf(const std::string& experiment) const { return directory_ + "/" + experiment; }
 
   int num_threads() const { return num_threads_; }
 
  private:
-  Campaign(std::string directory, int num_threads)
-      : directory_(std::move(directory)), num_threads_(num_threads) {}
+  Campaign(std::string directory, int num_threads, ExperimentSettings settings)
+      : directory_(std::move(directory)),
+        num_threads_(num_threads),
+        settings_(std::move(settings)) {}
+  std::string SettingsFile(const std::string& experiment) const {
+    return PathOf(experiment) + "/settings.txt";
+  }
+  Result<void> CheckSettings(const std::string& experiment) const;
   std::string CacheFile(const Part& part) const;
   std::optional<RunOutcome> FindOutcome(const Part& part) const;
   Result<RunOutcome> RunPart(const Part& part,
@@ -61,6 +80,7 @@ class Campaign {
 
   std::string directory_;
   int num_threads_;
+  ExperimentSettings settings_;
   Kernel kernel_ = BestKernel();
 };
 

@@ -8,9 +8,11 @@
 #include <filesystem>
 
 #include "fedgen/base/file.h"
+#include "fedgen/base/hash.h"
 #include "fedgen/base/nearest_name.h"
 #include "fedgen/cli/print.h"
 #include "fedgen/cli/run_files.h"
+#include "fedgen/cli/version.h"
 #include "fedgen/report/paper_tables.h"
 #include "fedgen/report/run_directory.h"
 
@@ -48,7 +50,7 @@ Result<void> ReproduceTable1(const ReproduceCommand& command, const Campaign& ca
 // One learner alone is any learner of a larger run until it first stops: nothing reaches it before.
 // So the first column comes from where all learners of the largest runs first stopped.
 Result<void> ReproduceTable2(const ReproduceCommand& command, const Campaign& campaign) {
-  const int num_learners = kPaperTable2Learners.back() * NumSeeds(command, 5);
+  const int num_learners = kPaperTable2Learners.back() * NumSeeds(command, kTable2Seeds);
   std::vector<Part> parts;
   std::vector<Table2Column> columns;
   for (const int learners : kPaperTable2Learners) {
@@ -90,6 +92,10 @@ Result<void> ReproduceTable2(const ReproduceCommand& command, const Campaign& ca
   return {};
 }
 
+std::string ConfigName(const ReproduceCommand& command, const std::string& default_config) {
+  return fs::path(command.config.empty() ? default_config : command.config).stem().string();
+}
+
 // Whether the directory holds a run of this configuration and seed, finished or not.
 bool HoldsRun(const RunFiles& files, const RunIdentity& wanted, const Config& config) {
   const Result<RunIdentity> identity = LoadRunIdentity(files);
@@ -117,11 +123,15 @@ Result<void> ReproduceFigures(const ReproduceCommand& command, const Campaign& c
           : std::vector<std::string>{"federation.track_every=5", "federation.track_worlds=10000"};
   const Result<Config> config = LoadExperiment(command, kPaperTablesConfig, tracking);
   if (!config) return config.error();
+  const RunFiles files(campaign.PathOf("figures") + "/run");
+  const std::string stem = ConfigName(command, kPaperTablesConfig);
+  std::error_code error;
+  const bool resumes = HoldsRun(files, {command.seed, stem}, *config);
+  if (!resumes && fs::exists(files.directory(), error)) {
+    return LeftAsItIs(files.directory(), "another run");
+  }
   const Result<std::string> directory = campaign.Directory("figures");
   if (!directory) return directory.error();
-  const RunFiles files(*directory + "/run");
-  const std::string stem =
-      fs::path(command.config.empty() ? kPaperTablesConfig : command.config).stem().string();
   const std::string resolved = fmt::format("{}/{}.toml", *directory, stem);  // names the figures
   if (auto done = WriteFileAtomically(resolved, config->resolved, IfExists::kReplace); !done) {
     return done;
@@ -129,11 +139,9 @@ Result<void> ReproduceFigures(const ReproduceCommand& command, const Campaign& c
   TrainCommand train;
   train.threads = campaign.num_threads();
   train.no_figures = true;
-  std::error_code error;
-  if (HoldsRun(files, {command.seed, stem}, *config)) {
+  if (resumes) {
     train.resume = files.directory();
   } else {
-    fs::remove_all(files.directory(), error);
     train.config = resolved;
     train.seed = command.seed;
     train.out = files.directory();
@@ -165,12 +173,16 @@ Result<Config> LoadExperiment(const ReproduceCommand& command, const std::string
     }
   }
   all.insert(all.end(), overrides.begin(), overrides.end());
-  return LoadConfig(command.config.empty() ? default_config : command.config, all);
+  if (!command.config.empty()) return LoadConfig(command.config, all);
+  Result<Config> config = LoadConfig(default_config, all);
+  if (!config && config.error().code == ErrorCode::kIo) {
+    return Error{ErrorCode::kIo, config.error().message + " (--config names one elsewhere)"};
+  }
+  return config;
 }
 
 std::string SourceText(const ReproduceCommand& command, const std::string& default_config) {
-  std::string text =
-      fs::path(command.config.empty() ? default_config : command.config).stem().string();
+  std::string text = ConfigName(command, default_config);
   for (const std::string& given : command.overrides) text += " " + given;
   return command.quick ? text + " (quick: these numbers mean nothing)" : text;
 }
@@ -180,17 +192,42 @@ int NumSeeds(const ReproduceCommand& command, int wanted) {
   return command.quick ? 2 : wanted;
 }
 
+namespace {
+
+struct Experiment {
+  const char* name;
+  Result<void> (*run)(const ReproduceCommand&, const Campaign&);
+  const char* config;  // if the command names none
+  int seeds;           // that it wants; 0 if it has one
+};
+
+constexpr std::array<Experiment, 5> kExperiments = {{
+    {"table1", ReproduceTable1, kPaperTablesConfig, 0},
+    {"table2", ReproduceTable2, kPaperTablesConfig, kTable2Seeds},
+    {"figures", ReproduceFigures, kPaperTablesConfig, 0},
+    {"tradeoffs", ReproduceTradeoffs, kPaperTablesConfig, kTradeoffSeeds},
+    {"comparison", ReproduceComparison, kComparisonConfig, kComparisonSeeds},
+}};
+
+// All that results depend on, for people first and then to the last bit.
+Result<std::string> SettingsText(const ReproduceCommand& command, const Experiment& experiment) {
+  const Result<Config> config = LoadExperiment(command, experiment.config, {});
+  if (!config) return config.error();
+  std::string given = fmt::format("{}", fmt::join(command.overrides, " "));
+  std::replace(given.begin(), given.end(), '\n', ' ');
+  return fmt::format(
+      "program = {}\nconfig = {}\nsettings = {}\nquick = {}\nseed = {}\n{}sha256 = {}\n", kVersion,
+      ConfigName(command, experiment.config), given.empty() ? "(none)" : given,
+      command.quick ? "yes" : "no", command.seed,
+      experiment.seeds > 0 ? fmt::format("seeds = {}\n", NumSeeds(command, experiment.seeds)) : "",
+      Sha256Hex(config->canonical));
+}
+
+}  // namespace
+
 Result<void> RunReproduce(const ReproduceCommand& command) {
-  using Experiment = Result<void> (*)(const ReproduceCommand&, const Campaign&);
-  const std::array<std::pair<std::string, Experiment>, 5> experiments = {{
-      {"table1", ReproduceTable1},
-      {"table2", ReproduceTable2},
-      {"figures", ReproduceFigures},
-      {"tradeoffs", ReproduceTradeoffs},
-      {"comparison", ReproduceComparison},
-  }};
   std::vector<std::string> names = {"all"};
-  for (const auto& [name, run] : experiments) names.push_back(name);
+  for (const Experiment& experiment : kExperiments) names.emplace_back(experiment.name);
   if (std::find(names.begin(), names.end(), command.what) == names.end()) {
     return Error{ErrorCode::kUsage,
                  fmt::format("{}: must be table1, table2, figures, tradeoffs, comparison or all, "
@@ -199,16 +236,22 @@ Result<void> RunReproduce(const ReproduceCommand& command) {
   }
   const Result<int> num_threads = NumThreads(command.threads);
   if (!num_threads) return num_threads.error();
+  const auto is_wanted = [&](const Experiment& experiment) {
+    return command.what == "all" || command.what == experiment.name;
+  };
   // A configuration that cannot be read should leave no directory behind.
-  const bool compares = command.what == "comparison";
-  const auto config =
-      LoadExperiment(command, compares ? "configs/default.toml" : kPaperTablesConfig, {});
-  if (!config) return config.error();
-  const Result<Campaign> campaign = Campaign::Open(command.out, *num_threads);
+  ExperimentSettings settings;
+  for (const Experiment& experiment : kExperiments) {
+    if (!is_wanted(experiment)) continue;
+    Result<std::string> text = SettingsText(command, experiment);
+    if (!text) return text.error();
+    settings[experiment.name] = *std::move(text);
+  }
+  const Result<Campaign> campaign = Campaign::Open(command.out, *num_threads, std::move(settings));
   if (!campaign) return campaign.error();
-  for (const auto& [name, run] : experiments) {
-    if (command.what != "all" && command.what != name) continue;
-    if (auto done = run(command, *campaign); !done) return done;
+  for (const Experiment& experiment : kExperiments) {
+    if (!is_wanted(experiment)) continue;
+    if (auto done = experiment.run(command, *campaign); !done) return done;
     if (command.what == "all") Print("\n");
   }
   return {};

@@ -25,6 +25,10 @@ std::string SourceText(const ReproduceCommand& command, const std::string& defau
 int NumSeeds(const ReproduceCommand& command, int wanted);
 
 inline constexpr char kPaperTablesConfig[] = "configs/paper-tables.toml";
+inline constexpr char kComparisonConfig[] = "configs/default.toml";
+inline constexpr int kTable2Seeds = 5;
+inline constexpr int kTradeoffSeeds = 3;
+inline constexpr int kComparisonSeeds = 5;
 
 Result<void> ReproduceTradeoffs(const ReproduceCommand& command, const Campaign& campaign);
 Result<void> ReproduceComparison(const ReproduceCommand& command, const Campaign& campaign);

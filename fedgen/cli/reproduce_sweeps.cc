@@ -206,7 +206,7 @@ std::string ComparisonText(const std::vector<Contestant>& all, const std::string
 }  // namespace
 
 Result<void> ReproduceTradeoffs(const ReproduceCommand& command, const Campaign& campaign) {
-  const int num_seeds = NumSeeds(command, 3);
+  const int num_seeds = NumSeeds(command, kTradeoffSeeds);
   const std::vector<Sweep> sweeps = Sweeps(command.quick);
   std::vector<Part> parts;
   for (const Sweep& sweep : sweeps) {
@@ -276,8 +276,7 @@ Result<void> ReproduceTradeoffs(const ReproduceCommand& command, const Campaign&
 }
 
 Result<void> ReproduceComparison(const ReproduceCommand& command, const Campaign& campaign) {
-  constexpr char kDefaultConfig[] = "configs/default.toml";
-  const int num_seeds = NumSeeds(command, 5);
+  const int num_seeds = NumSeeds(command, kComparisonSeeds);
   const auto make_part = [&](Config config, Algorithm algorithm, int index) {
     Part part;
     part.config = std::move(config);
@@ -288,14 +287,14 @@ Result<void> ReproduceComparison(const ReproduceCommand& command, const Campaign
     return part;
   };
   const Result<Config> fedgen =
-      LoadExperiment(command, kDefaultConfig, {"federation.algorithm=fedgen"});
+      LoadExperiment(command, kComparisonConfig, {"federation.algorithm=fedgen"});
   if (!fedgen) return fedgen.error();
   std::vector<Part> parts;
   parts.reserve(static_cast<std::size_t>(num_seeds));
   for (int index = 0; index < num_seeds; ++index) {
     parts.push_back(make_part(*fedgen, Algorithm::kFedGen, index));
   }
-  const auto reference = campaign.Run("comparison, fedgen", parts);
+  const auto reference = campaign.Run("comparison", parts);
   if (!reference) return reference.error();
 
   // The others get the episodes that fedgen spent, as a number of rounds, so that their steps'
@@ -305,7 +304,7 @@ Result<void> ReproduceComparison(const ReproduceCommand& command, const Campaign
   parts.clear();
   for (const Algorithm algorithm : kOthers) {
     const std::string name = fmt::format("federation.algorithm={}", AlgorithmName(algorithm));
-    const Result<Config> probe = LoadExperiment(command, kDefaultConfig, {name});
+    const Result<Config> probe = LoadExperiment(command, kComparisonConfig, {name});
     if (!probe) return probe.error();
     Federation federation =
         MakeFederation(probe->training, Key(command.seed), BestKernel(), campaign.num_threads());
@@ -314,7 +313,7 @@ Result<void> ReproduceComparison(const ReproduceCommand& command, const Campaign
       const std::int64_t budget = (*reference)[static_cast<std::size_t>(index)].episodes;
       const std::int64_t rounds = std::max<std::int64_t>(1, budget / federation.episodes());
       Result<Config> config = LoadExperiment(
-          command, kDefaultConfig,
+          command, kComparisonConfig,
           {name, fmt::format("federation.rounds={}", rounds), "federation.episodes=0"});
       if (!config) return config.error();
       parts.push_back(make_part(*std::move(config), algorithm, index));
@@ -331,7 +330,7 @@ Result<void> ReproduceComparison(const ReproduceCommand& command, const Campaign
   }
   const std::string text = ComparisonText(
       all, fmt::format("Comparison: {}, seeds {} to {}, {} unseen worlds for each policy",
-                       SourceText(command, kDefaultConfig), command.seed, parts.back().seed,
+                       SourceText(command, kComparisonConfig), command.seed, parts.back().seed,
                        parts.back().worlds));
   std::string csv = "algorithm,seed,rounds,episodes,safe_mean,cost_mean,safe_best,cost_best\n";
   for (const Contestant& contestant : all) {
