@@ -4,19 +4,16 @@
 // any moment, and after a disk that was full.
 
 #include <fcntl.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
-#include <filesystem>
-#include <fstream>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "fedgen/base/random.h"
+#include "tests/program_testing.h"
 
 namespace fedgen {
 namespace {
@@ -24,33 +21,8 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
-std::string Slurp(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-class Training : public ::testing::Test {
+class Training : public ProgramTest {
  protected:
-  void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "fedgen-train-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    directory_ = name;
-  }
-  void TearDown() override { fs::remove_all(directory_); }
-
-  struct Ran {
-    int exit_code = -1;  // -1: killed
-    std::string out, err;
-  };
-
-  Ran Run(const std::string& arguments, const std::string& before = "") {
-    const std::string command = "cd '" + directory_.string() + "' && " + before +
-                                "'" FEDGEN_PROGRAM "' " + arguments + " >.out 2>.err </dev/null";
-    const int status = std::system(command.c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, Slurp(directory_ / ".out"),
-            Slurp(directory_ / ".err")};
-  }
-
   // Runs the program and kills it -9 once it has said `lines` lines on stderr. Returns whether it
   // had to be killed.
   bool RunAndKill(const std::vector<std::string>& arguments, int lines) {
@@ -79,6 +51,14 @@ class Training : public ::testing::Test {
     return WIFSIGNALED(status);
   }
 
+  // The arguments that start a small run.
+  std::vector<std::string> Start(const std::string& out) const {
+    std::vector<std::string> start = {"train", "--config", config_, "--out", out};
+    std::istringstream words(small_);
+    start.insert(start.end(), std::istream_iterator<std::string>(words), {});
+    return start;
+  }
+
   // Every file of a run but what depends on the clock.
   std::map<std::string, std::string> Bytes(const std::string& run) const {
     std::map<std::string, std::string> bytes;
@@ -103,7 +83,6 @@ class Training : public ::testing::Test {
     }
   }
 
-  fs::path directory_;
   const std::string config_ = FEDGEN_SOURCE_DIR "/configs/quick.toml";
 #ifdef NDEBUG
   const std::string small_ =
@@ -168,15 +147,8 @@ TEST_F(Training, KeepsTheInitialPolicyItWasGiven) {
   const std::string given = "--set 'learners=[{initial_policy=\"given.fgp\"}]' ";
   ASSERT_EQ(Run("train --config '" + config_ + "'" + small_ + given + "--out whole").exit_code, 0);
   EXPECT_EQ(Slurp(directory_ / "whole/policies/initial-1.fgp"), Slurp(directory_ / "given.fgp"));
-  std::vector<std::string> start = {"train",
-                                    "--config",
-                                    config_,
-                                    "--out",
-                                    "broken",
-                                    "--set",
-                                    "learners=[{initial_policy=\"given.fgp\"}]"};
-  std::string word;
-  for (std::istringstream words(small_); words >> word;) start.push_back(word);
+  std::vector<std::string> start = Start("broken");
+  start.insert(start.end(), {"--set", "learners=[{initial_policy=\"given.fgp\"}]"});
   ASSERT_TRUE(RunAndKill(start, 2));
   fs::remove(directory_ / "given.fgp");
   fs::remove(directory_ / "broken/policies/initial-2.fgp");  // drawn: made again
@@ -197,11 +169,8 @@ TEST_F(Training, CanBeRepeatedFromItsOwnConfiguration) {
 
 TEST_F(Training, SurvivesKillsAtAnyMoment) {
   ASSERT_EQ(Run("train --config '" + config_ + "'" + small_ + "--out whole").exit_code, 0);
-  std::vector<std::string> start = {"train", "--config", config_, "--out", "broken", "-t", "2"};
-  std::string word;
-  for (std::istringstream words(small_); words >> word;) start.push_back(word);
   int kills = 0;
-  bool killed = RunAndKill(start, 2);
+  bool killed = RunAndKill(Start("broken"), 2);
   for (std::uint64_t attempt = 0; killed && attempt < 60; ++attempt) {
     ++kills;
     // Between 2 and 7 lines: some starts get a few rounds far, some none.
@@ -213,12 +182,41 @@ TEST_F(Training, SurvivesKillsAtAnyMoment) {
   ExpectSameRuns("whole", "broken");
 }
 
+// Rows that somebody changed between two parts of a run would stand in it to the end.
+TEST_F(Training, NoticesRowsThatWereChanged) {
+  ASSERT_TRUE(RunAndKill(Start("broken"), 6));
+  for (const std::string name : {"metrics.csv", "truth.csv"}) {
+    const fs::path path = directory_ / "broken" / name;
+    const std::string good = Slurp(path);
+    // One digit of the first row; the last digit of the round in it, so that it goes; a row twice;
+    // rows in the front that no round wrote; none at all.
+    const std::size_t row = good.find('\n') + 1;
+    const std::string first = good.substr(row, good.find('\n', row) + 1 - row);
+    std::string digit = good;
+    char& last = digit[row + first.size() - 2];
+    last = last == '7' ? '8' : '7';
+    std::string number = good;
+    number.insert(row, "99");
+    for (const std::string& changed :
+         {digit, number, good.substr(0, row) + first + good.substr(row), std::string(good, 0, row),
+          std::string(), good.substr(1)}) {
+      Write("broken/" + name, changed);
+      const auto before = Bytes("broken");
+      ExpectMistake("train --resume broken", 4, "broken/" + name + ": its rows up to round ");
+      EXPECT_TRUE(Bytes("broken") == before) << "nothing is lost";
+    }
+    fs::remove(path);
+    ExpectMistake("train --resume broken", 4, "broken/" + name + ": its rows up to round ");
+    Write("broken/" + name, good);
+  }
+  ASSERT_EQ(Run("train --config '" + config_ + "'" + small_ + "--out whole").exit_code, 0);
+  ASSERT_EQ(Run("train --resume broken").exit_code, 0);
+  ExpectSameRuns("whole", "broken");
+}
+
 TEST_F(Training, SaysWhenItCannotWriteAndGoesOnLater) {
   ASSERT_EQ(Run("train --config '" + config_ + "'" + small_ + "--out whole").exit_code, 0);
-  std::vector<std::string> start = {"train", "--config", config_, "--out", "broken"};
-  std::string word;
-  for (std::istringstream words(small_); words >> word;) start.push_back(word);
-  ASSERT_TRUE(RunAndKill(start, 4));
+  ASSERT_TRUE(RunAndKill(Start("broken"), 4));
   const std::string checkpoint = Slurp(directory_ / "broken/checkpoint.fgc");
   ASSERT_GT(checkpoint.size(), 8U * 1024);
   // No file may grow beyond 8 blocks (of 512 or 1024 bytes): the next checkpoint does.
@@ -229,50 +227,43 @@ TEST_F(Training, SaysWhenItCannotWriteAndGoesOnLater) {
   ASSERT_EQ(Run("train --resume broken").exit_code, 0);
   ExpectSameRuns("whole", "broken");
   // Where nothing can be made, nothing is.
-  std::ofstream(directory_ / "file") << "x";
+  Write("file", "x");
   EXPECT_EQ(Run("train --config '" + config_ + "' --out file/run").exit_code, 6);
 }
 
 TEST_F(Training, RefusesWhatMakesNoSense) {
-  const auto expect_mistake = [&](const std::string& arguments, int code, const char* says) {
-    const Ran ran = Run(arguments);
-    EXPECT_EQ(ran.exit_code, code) << ran.err;
-    EXPECT_THAT(ran.err, HasSubstr(says));
-  };
   const std::string config = "--config '" + config_ + "' ";
   fs::create_directory(directory_ / "there");
-  expect_mistake("train", 2, "--config or --resume");
-  expect_mistake("train " + config + "--out there", 7, "there: already exists");
-  expect_mistake("train " + config + "--resume there", 2, "--resume continues");
-  expect_mistake("train --resume there", 6, "holds no run");
-  expect_mistake("train --resume nowhere", 6, "holds no run");
-  expect_mistake("train " + config + "--algorithm fedgne --out x", 2, "--algorithm");
-  expect_mistake("train --resume there --seed 2", 2, "--resume continues");
-  expect_mistake("train " + config + "--set learner.pairs=1 --out x", 3, "must be in 2..100000");
-  expect_mistake("train " + config + "--set federation.gamma=1 --out x", 3, "must be in (0, 1)");
-  expect_mistake("train " + config + "--set learner.bias=some --out x", 3,
-                 "must be a number or worlds, paper");
+  ExpectMistake("train", 2, "--config or --resume");
+  ExpectMistake("train " + config + "--out there", 7, "there: already exists");
+  ExpectMistake("train " + config + "--resume there", 2, "--resume continues");
+  ExpectMistake("train --resume there", 6, "holds no run");
+  ExpectMistake("train --resume nowhere", 6, "holds no run");
+  ExpectMistake("train " + config + "--algorithm fedgne --out x", 2, "--algorithm");
+  ExpectMistake("train --resume there --seed 2", 2, "--resume continues");
+  ExpectMistake("train " + config + "--set learner.pairs=1 --out x", 3, "must be in 2..100000");
+  ExpectMistake("train " + config + "--set federation.gamma=1 --out x", 3, "must be in (0, 1)");
+  ExpectMistake("train " + config + "--set learner.bias=some --out x", 3,
+                "must be a number or worlds, paper");
   EXPECT_FALSE(fs::exists(directory_ / "x"));
-  expect_mistake("plot there", 6, "holds no run");
+  ExpectMistake("plot there", 6, "holds no run");
 
   // A table that was shortened.
   ASSERT_EQ(Run("train " + config + small_ + "--out run").exit_code, 0);
   const std::string metrics = Slurp(directory_ / "run/metrics.csv");
-  std::ofstream(directory_ / "run/metrics.csv", std::ios::binary)
-      << metrics.substr(0, metrics.size() / 2);
-  expect_mistake("train --resume run", 4, "should have");
-  std::ofstream(directory_ / "run/metrics.csv", std::ios::binary) << metrics;
+  Write("run/metrics.csv", metrics.substr(0, metrics.size() / 2));
+  ExpectMistake("train --resume run", 4, "run/metrics.csv: its rows up to round ");
+  Write("run/metrics.csv", metrics);
   ASSERT_EQ(Run("train --resume run").exit_code, 0);
   // A checkpoint that was cut or altered.
   const std::string bytes = Slurp(directory_ / "run/checkpoint.fgc");
-  std::ofstream(directory_ / "run/checkpoint.fgc", std::ios::binary)
-      << bytes.substr(0, bytes.size() / 2);
-  expect_mistake("train --resume run", 4, "checkpoint.fgc: its SHA-256 does not fit");
+  Write("run/checkpoint.fgc", bytes.substr(0, bytes.size() / 2));
+  ExpectMistake("train --resume run", 4, "checkpoint.fgc: its SHA-256 does not fit");
   // And one of another run.
   ASSERT_EQ(Run("train " + config + small_ + "--out other --seed 9").exit_code, 0);
   fs::copy_file(directory_ / "other/checkpoint.fgc", directory_ / "run/checkpoint.fgc",
                 fs::copy_options::overwrite_existing);
-  expect_mistake("train --resume run", 5, "belongs to another run");
+  ExpectMistake("train --resume run", 5, "belongs to another run");
 }
 
 TEST_F(Training, WarnsThatThePrintedNumbersAllowNoAdoption) {
@@ -298,6 +289,10 @@ TEST_F(Training, RunsEveryAlgorithmAndOption) {
     EXPECT_EQ(ran.exit_code, 0) << options << "\n" << ran.err;
     const auto summary = nlohmann::json::parse(Slurp(directory_ / "run/summary.json"));
     EXPECT_GT(summary["episodes"].get<std::int64_t>(), 0) << options;
+    // Only fedgen adopts.
+    const bool adopts = summary["algorithm"] == "fedgen";
+    EXPECT_EQ(ran.out.find(" rescued ") != std::string::npos, adopts) << options;
+    EXPECT_THAT(ran.out, HasSubstr(" of " + summary["algorithm"].get<std::string>() + ", "));
   }
 }
 

@@ -21,12 +21,43 @@ Digest Sha256(std::string_view bytes) {
   return digest;
 }
 
+std::string HexOf(const Digest& digest) {
+  std::string hex;
+  for (const unsigned char byte : digest) hex += fmt::format("{:02x}", byte);
+  return hex;
+}
+
 }  // namespace
 
-std::string Sha256Hex(std::string_view bytes) {
-  std::string hex;
-  for (const unsigned char byte : Sha256(bytes)) hex += fmt::format("{:02x}", byte);
-  return hex;
+std::string Sha256Hex(std::string_view bytes) { return HexOf(Sha256(bytes)); }
+
+void RunningSha256::Free::operator()(void* context) const {
+  EVP_MD_CTX_free(static_cast<EVP_MD_CTX*>(context));
+}
+
+RunningSha256::RunningSha256() : context_(EVP_MD_CTX_new()) {
+  auto* const context = static_cast<EVP_MD_CTX*>(context_.get());
+  FEDGEN_CHECK(context != nullptr && EVP_DigestInit_ex(context, EVP_sha256(), nullptr) == 1,
+               "libcrypto has no SHA-256");
+}
+
+void RunningSha256::Add(std::string_view bytes) {
+  const int done =
+      EVP_DigestUpdate(static_cast<EVP_MD_CTX*>(context_.get()), bytes.data(), bytes.size());
+  FEDGEN_CHECK(done == 1, "libcrypto: {} bytes", bytes.size());
+}
+
+std::string RunningSha256::Hex() const {
+  // Finishing ends a context, so a copy is finished.
+  const RunningSha256 copy;
+  auto* const context = static_cast<EVP_MD_CTX*>(copy.context_.get());
+  Digest digest{};
+  unsigned int size = 0;
+  const bool done =
+      EVP_MD_CTX_copy_ex(context, static_cast<const EVP_MD_CTX*>(context_.get())) == 1 &&
+      EVP_DigestFinal_ex(context, digest.data(), &size) == 1;
+  FEDGEN_CHECK(done && size == digest.size(), "libcrypto: {} bytes", size);
+  return HexOf(digest);
 }
 
 std::uint64_t Sha256Word(std::string_view bytes) {

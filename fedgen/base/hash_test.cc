@@ -26,5 +26,18 @@ TEST(Sha256, ReadsZeroBytesToo) {
   EXPECT_NE(Sha256Hex(std::string_view("a\0b", 3)), Sha256Hex("a"));
 }
 
+TEST(RunningSha256, IsTheDigestOfAllPieces) {
+  RunningSha256 running;
+  std::string all;
+  EXPECT_EQ(running.Hex(), Sha256Hex(""));
+  for (const std::size_t size : {1UL, 63UL, 64UL, 65UL, 0UL, 1000UL}) {
+    const std::string piece(size, static_cast<char>('a' + size % 7));
+    running.Add(piece);
+    all += piece;
+    EXPECT_EQ(running.Hex(), Sha256Hex(all));
+    EXPECT_EQ(running.Hex(), Sha256Hex(all)) << "asking changes nothing";
+  }
+}
+
 }  // namespace
 }  // namespace fedgen

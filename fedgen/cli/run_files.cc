@@ -6,11 +6,13 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <regex>
+#include <vector>
 
 #include "fedgen/base/file.h"
 #include "fedgen/report/run_directory.h"
@@ -56,22 +58,65 @@ Result<std::string> KeptRows(const std::string& path, std::string_view header, i
   return kept;
 }
 
+// What the file held when it was marked. Somebody may have changed it since, and a run that goes on
+// from there would not end with its bytes.
+Result<std::string> MarkedRows(const std::string& path, const FileMark& mark, int round) {
+  std::error_code code;
+  std::string rows;
+  if (fs::exists(path, code)) {
+    Result<std::string> text = ReadFile(path, kMaxRunFileBytes);
+    if (!text) return text.error();
+    rows = text->substr(0, std::min<std::size_t>(text->size(), mark.bytes));
+  }
+  if (rows.size() == mark.bytes && Sha256Hex(rows) == mark.sha256) return rows;
+  return Error{ErrorCode::kData,
+               fmt::format("{}: its rows up to round {} must be those that the run wrote ({} bytes "
+                           "of SHA-256 {:.16}...): it was altered",
+                           path, round, mark.bytes, mark.sha256)};
+}
+
 }  // namespace
 
-Result<double> RunFiles::KeepRounds(int round) const {
+GrowingTable::GrowingTable(std::string path, std::string_view text)
+    : path_(std::move(path)), bytes_(text.size()) {
+  hash_.Add(text);
+}
+
+Result<void> GrowingTable::Append(std::string_view rows) {
+  if (auto done = AppendToFile(path_, rows); !done) return done;
+  bytes_ += rows.size();
+  hash_.Add(rows);
+  return {};
+}
+
+FileMark GrowingTable::Mark() const {
+  return {fs::path(path_).filename().string(), bytes_, hash_.Hex()};
+}
+
+Result<KeptTables> RunFiles::KeepRounds(int round, std::span<const FileMark> marks) const {
   // Round 0 of the truth is looked at before the first checkpoint: with no round done it is looked
   // at again.
+  const int last = round > 0 ? round : -1;
   const std::pair<std::string, std::string_view> tables[] = {
       {Metrics(), kMetricsHeader}, {Truth(), kTruthHeader}, {Timing(), kTimingHeader}};
+  std::vector<std::string> kept;
   for (const auto& [path, header] : tables) {
-    const Result<std::string> kept = KeptRows(path, header, round > 0 ? round : -1);
-    if (!kept) return kept.error();
-    if (auto done = WriteFileAtomically(path, *kept, IfExists::kReplace); !done)
-      return done.error();
+    const std::string name = fs::path(path).filename().string();
+    const auto mark =
+        std::find_if(marks.begin(), marks.end(), [&](const FileMark& m) { return m.name == name; });
+    Result<std::string> rows =
+        mark == marks.end() ? KeptRows(path, header, last) : MarkedRows(path, *mark, round);
+    if (!rows) return rows.error();
+    kept.push_back(*std::move(rows));
   }
-  const auto timing = LoadTiming(Timing());
+  const auto timing = ParseTiming(kept[2], Timing());
   if (!timing) return timing.error();
-  return timing->empty() ? 0.0 : timing->back().seconds;
+  for (std::size_t index = 0; index < kept.size(); ++index) {
+    auto done = WriteFileAtomically(tables[index].first, kept[index], IfExists::kReplace);
+    if (!done) return done.error();
+  }
+  return KeptTables{
+      {Metrics(), kept[0]}, {Truth(), kept[1]}, timing->empty() ? 0.0 : timing->back().seconds};
 }
 
 Result<RunFiles> CreateRun(const std::string& directory, const RunIdentity& identity,

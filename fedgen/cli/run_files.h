@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
+#include "fedgen/base/hash.h"
 #include "fedgen/base/result.h"
+#include "fedgen/learn/checkpoint.h"
 #include "fedgen/report/run_identity.h"
 
 namespace fedgen {
@@ -19,6 +23,27 @@ namespace fedgen {
 //   policies/*.fgp, certificate.json, summary.json, figures/    written at the end
 //
 // Everything but timing.csv depends on the configuration and the seed only.
+
+/// A table of a run as it grows, and what a checkpoint says about it. Costs as much as the rows
+/// that are appended: the file is not read again.
+class GrowingTable {
+ public:
+  /// A table at `path` that holds this text.
+  GrowingTable(std::string path, std::string_view text);
+
+  Result<void> Append(std::string_view rows);
+  FileMark Mark() const;
+
+ private:
+  std::string path_;
+  std::uint64_t bytes_ = 0;
+  RunningSha256 hash_;
+};
+
+struct KeptTables {
+  GrowingTable metrics, truth;
+  double seconds;  // of training until then
+};
 
 class RunFiles {
  public:
@@ -38,9 +63,11 @@ class RunFiles {
   }
   std::string Figure(const std::string& name) const { return directory_ + "/figures/" + name; }
 
-  /// Drops rows of rounds after `round`, and a half-written last row, from the tables; gives a
-  /// table that is missing its header. Returns the training seconds spent until then.
-  Result<double> KeepRounds(int round) const;
+  /// Makes the tables what they were after `round`: drops rows of later rounds and a half-written
+  /// last row, and gives a table that is missing its header. `marks` (FileMarks of metrics.csv and
+  /// truth.csv, or none for a run that began without them) say what the tables held then: one that
+  /// does not begin with just that is an error, and nothing is touched.
+  Result<KeptTables> KeepRounds(int round, std::span<const FileMark> marks) const;
 
  private:
   std::string directory_;

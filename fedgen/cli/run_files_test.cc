@@ -126,17 +126,18 @@ TEST_F(RunFilesTest, KeepRoundsDropsLaterRoundsAndHalfRows) {
     Write(files->Truth(), truth);
   };
   write();
-  EXPECT_EQ(*files->KeepRounds(2), 3.25);
+  EXPECT_EQ(files->KeepRounds(2, {})->seconds, 3.25);
   EXPECT_EQ(Read(files->Timing()), Timing({one, two}));
   EXPECT_EQ(Read(files->Metrics()), metrics);
   EXPECT_EQ(Read(files->Truth()), truth);
   write();
-  EXPECT_EQ(*files->KeepRounds(1), 1.5);
+  EXPECT_EQ(files->KeepRounds(1, {})->seconds, 1.5);
   EXPECT_EQ(Read(files->Timing()), Timing({one}));
   EXPECT_EQ(Read(files->Metrics()), metrics_header + FormatRow(first) + "\n");
   EXPECT_EQ(Read(files->Truth()), truth_header + FormatRow(zero) + "\n");  // round 0 stays
   write();
-  EXPECT_EQ(*files->KeepRounds(0), 0.0);  // before the first round everything is done again
+  EXPECT_EQ(files->KeepRounds(0, {})->seconds,
+            0.0);  // before the first round everything is done again
   EXPECT_EQ(Read(files->Timing()), Timing({}));
   EXPECT_EQ(Read(files->Truth()), truth_header);
 
@@ -144,16 +145,55 @@ TEST_F(RunFilesTest, KeepRoundsDropsLaterRoundsAndHalfRows) {
   const std::string kept = Timing({one, two, three});
   for (std::size_t size = 0; size <= whole.size(); ++size) {
     Write(files->Timing(), whole.substr(0, size));
-    const auto seconds = files->KeepRounds(3);
-    ASSERT_TRUE(seconds) << size;
+    const auto tables = files->KeepRounds(3, {});
+    ASSERT_TRUE(tables) << size;
     const std::string left = Read(files->Timing());
     EXPECT_TRUE(kept.starts_with(left)) << size;
     EXPECT_TRUE(ParseTiming(left, "t")) << size;
     EXPECT_EQ(left == kept, size >= kept.size()) << size;
   }
   fs::remove(files->Truth());
-  ASSERT_TRUE(files->KeepRounds(3));
+  ASSERT_TRUE(files->KeepRounds(3, {}));
   EXPECT_EQ(Read(files->Truth()), truth_header);
+}
+
+TEST_F(RunFilesTest, KeepRoundsRefusesRowsThatWereChanged) {
+  const auto files = CreateRun(Path("run"), {7, "quick"}, "one\n");
+  ASSERT_TRUE(files);
+  auto tables = files->KeepRounds(0, {});
+  ASSERT_TRUE(tables);
+  MetricsRow row;
+  TruthRow truth;
+  ASSERT_TRUE(tables->metrics.Append(FormatRow(row) + "\n"));
+  ASSERT_TRUE(tables->truth.Append(FormatRow(truth) + "\n"));
+  ASSERT_TRUE(AppendToFile(files->Timing(), FormatRow(TimingRow{1, 1.5, 100}) + "\n"));
+  const std::vector<FileMark> marks = {tables->metrics.Mark(), tables->truth.Mark()};
+  EXPECT_EQ(marks[0].name, "metrics.csv");
+  EXPECT_EQ(marks[0].bytes, Read(files->Metrics()).size());
+  EXPECT_EQ(marks[0].sha256, Sha256Hex(Read(files->Metrics())));
+  const std::string good = Read(files->Metrics());
+
+  // What came after the mark goes, whatever it is; marks go on from there.
+  row.round = 2;
+  Write(files->Metrics(), good + FormatRow(row) + "\n2,1,runn");
+  auto again = files->KeepRounds(1, marks);
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(Read(files->Metrics()), good);
+  EXPECT_EQ(again->metrics.Mark(), marks[0]);
+  EXPECT_EQ(again->seconds, 1.5);
+
+  for (std::size_t at = 0; at < good.size(); ++at) {
+    std::string changed = good;
+    changed[at] = static_cast<char>(changed[at] ^ 1);
+    for (const std::string& bytes : {changed, good.substr(0, at)}) {
+      Write(files->Metrics(), bytes);
+      const auto refused = files->KeepRounds(1, marks);
+      ASSERT_FALSE(refused) << at;
+      EXPECT_EQ(refused.error().code, ErrorCode::kData);
+      EXPECT_THAT(refused.error().message, HasSubstr("metrics.csv: its rows up to round 1 must"));
+      EXPECT_EQ(Read(files->Metrics()), bytes) << "nothing is lost";
+    }
+  }
 }
 
 TEST_F(RunFilesTest, OnlyOneProcessHoldsARun) {

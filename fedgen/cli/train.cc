@@ -117,20 +117,20 @@ Result<void> SaveInitialPolicies(const Run& run, const Federation& federation) {
 
 // Rounds until the run is over. After each: rows, then a checkpoint; a kill in between costs a
 // round, which is then run again to the same bytes.
-Result<void> RunRounds(const Run& run, Federation& federation, double seconds_before) {
+Result<void> RunRounds(const Run& run, Federation& federation, KeptTables& tables) {
   const int num_rounds = run.config.training.federation.rounds;
   LiveView view(num_rounds, federation.round());
   const auto& learners = federation.learners();
   if (federation.round() == 0 && run.config.track_every > 0) {
     const std::string rows = TruthRows(run, federation, 0);
-    if (auto done = AppendToFile(run.files.Truth(), rows); !done) return done;
+    if (auto done = tables.truth.Append(rows); !done) return done;
   }
-  double seconds = seconds_before;
   while (federation.FindEnding() == Ending::kNotYet) {
     const auto begin = std::chrono::steady_clock::now();
     const Result<RoundReport> report = federation.Round();
     if (!report) return report.error();
-    seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    tables.seconds +=
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     view.Show(*report);
     for (const std::string& remark : report->remarks) PrintError("{}\n", remark);
 
@@ -138,19 +138,19 @@ Result<void> RunRounds(const Run& run, Federation& federation, double seconds_be
     for (std::size_t i = 0; i < learners.size(); ++i) {
       rows += FormatRow(MetricsOf(*report, i)) + "\n";
     }
-    if (auto done = AppendToFile(run.files.Metrics(), rows); !done) return done;
-    const TimingRow timing{report->round, seconds, report->episodes};
+    if (auto done = tables.metrics.Append(rows); !done) return done;
+    const TimingRow timing{report->round, tables.seconds, report->episodes};
     if (auto done = AppendToFile(run.files.Timing(), FormatRow(timing) + "\n"); !done) return done;
     const bool last = federation.FindEnding() != Ending::kNotYet;
     if (run.config.track_every > 0 && (last || report->round % run.config.track_every == 0)) {
       const std::string truth = TruthRows(run, federation, report->round);
-      if (auto done = AppendToFile(run.files.Truth(), truth); !done) return done;
+      if (auto done = tables.truth.Append(truth); !done) return done;
     }
-    const std::string checkpoint = CheckpointToBytes(CheckpointOf(federation, run.Fingerprint()));
-    if (auto done = WriteFileAtomically(run.files.Checkpoint(), checkpoint, IfExists::kReplace);
-        !done) {
-      return done;
-    }
+    Checkpoint checkpoint = CheckpointOf(federation, run.Fingerprint());
+    checkpoint.beside = {tables.metrics.Mark(), tables.truth.Mark()};
+    auto done = WriteFileAtomically(run.files.Checkpoint(), CheckpointToBytes(checkpoint),
+                                    IfExists::kReplace);
+    if (!done) return done;
   }
   view.Finish();
   return {};
@@ -242,7 +242,8 @@ Result<void> Conclude(const Run& run, const Federation& federation) {
   return {};
 }
 
-// A table that someone shortened would go on with a hole in it.
+// A table that someone shortened would go on with a hole in it. For runs that began before
+// checkpoints held marks of the tables, which say more.
 Result<void> CheckMetrics(const RunFiles& files, const Federation& federation) {
   const auto rows = LoadMetrics(files.Metrics());
   if (!rows) return rows.error();
@@ -342,13 +343,10 @@ Result<void> RunTrain(const TrainCommand& command) {
   if (!lock) return lock.error();
   run->num_threads = *num_threads;
 
-  for (const std::string& warning : Warnings(run->config.training)) {
-    PrintError("warning: {}\n", warning);
-  }
   Federation federation =
       MakeFederation(run->config.training, run->seed(), run->kernel, run->num_threads);
   if (auto saved = SaveInitialPolicies(*run, federation); !saved) return saved;
-  double seconds = 0;
+  std::vector<FileMark> marks;
   if (fs::exists(run->files.Checkpoint())) {
     const std::string path = run->files.Checkpoint();
     const Result<std::string> bytes = ReadFile(path, kMaxCheckpointBytes);
@@ -356,18 +354,27 @@ Result<void> RunTrain(const TrainCommand& command) {
     const Result<Checkpoint> checkpoint = CheckpointFromBytes(*bytes, path);
     if (!checkpoint) return checkpoint.error();
     if (auto done = Restore(*checkpoint, run->Fingerprint(), path, federation); !done) return done;
+    marks = checkpoint->beside;
+  }
+  Result<KeptTables> tables = run->files.KeepRounds(federation.round(), marks);
+  if (!tables) return tables.error();
+  if (marks.empty()) {
+    if (auto complete = CheckMetrics(run->files, federation); !complete) return complete;
+  }
+
+  // Now that nothing is wrong, what there is to say.
+  for (const std::string& warning : Warnings(run->config.training)) {
+    PrintError("warning: {}\n", warning);
+  }
+  if (federation.round() > 0) {
     PrintError("{}: going on after round {}\n", run->files.directory(), federation.round());
   } else if (!command.resume.empty()) {
     PrintError("{}: no round was finished, beginning again\n", run->files.directory());
   }
-  Result<double> kept = run->files.KeepRounds(federation.round());
-  if (!kept) return kept.error();
-  if (auto complete = CheckMetrics(run->files, federation); !complete) return complete;
-  seconds = *kept;
   PrintError("{}: {}, {}, seed {}\n", run->files.directory(),
              Counted(static_cast<std::int64_t>(federation.learners().size()), "learner"),
              Counted(run->config.training.federation.rounds, "round"), run->identity.seed);
-  if (auto done = RunRounds(*run, federation, seconds); !done) return done;
+  if (auto done = RunRounds(*run, federation, *tables); !done) return done;
   if (auto done = Conclude(*run, federation); !done) return done;
   if (!command.no_figures) {
     if (auto drawn = DrawRun({run->files.directory(), 1}); !drawn) return drawn.error();

@@ -16,7 +16,8 @@ namespace {
 static_assert(std::endian::native == std::endian::little);
 
 constexpr std::string_view kMagic{"FGC\x01\r\n\x1a\n", 8};
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;
+constexpr std::uint32_t kOldestVersion = 1;  // without FileMarks
 constexpr std::size_t kHashDigits = 64;
 
 // One list of fields serves both directions: Visit(archive, value) hands them to the archive in
@@ -142,6 +143,11 @@ void VisitCandidate(Archive& a, C& c) {
   Each(a, c.measurer, c.origin, c.theta);
 }
 
+template <typename Archive, typename M>
+void VisitMark(Archive& a, M& m) {
+  Each(a, m.name, m.bytes, m.sha256);
+}
+
 template <typename Archive, typename T>
 void Visit(Archive& a, T& value) {
   using Plain = std::remove_const_t<T>;
@@ -151,6 +157,8 @@ void Visit(Archive& a, T& value) {
     VisitSubmission(a, value);
   } else if constexpr (std::is_same_v<Plain, Candidate>) {
     VisitCandidate(a, value);
+  } else if constexpr (std::is_same_v<Plain, FileMark>) {
+    VisitMark(a, value);
   } else {
     a(value);
   }
@@ -207,6 +215,12 @@ std::string FindProblem(const Checkpoint& checkpoint) {
       return "a candidate makes no sense";
     }
   }
+  const auto is_digit = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
+  for (const FileMark& mark : checkpoint.beside) {
+    if (mark.sha256.size() != kHashDigits || !std::ranges::all_of(mark.sha256, is_digit)) {
+      return "the hash of a file beside it is none";
+    }
+  }
   return {};
 }
 
@@ -235,6 +249,7 @@ std::string CheckpointToBytes(const Checkpoint& checkpoint) {
   writer(std::vector<std::string>(refuted.begin(), refuted.end()));
   writer(checkpoint.federation.candidates);
   writer(checkpoint.learners);
+  writer(checkpoint.beside);
   const std::string body = std::string(kMagic) + writer.Take();
   return body + Sha256Hex(body);
 }
@@ -254,8 +269,9 @@ Result<Checkpoint> CheckpointFromBody(std::string_view body, const std::string& 
   Reader reader(body);
   std::uint32_t version = kVersion;
   reader(version);
-  if (version != kVersion) {
-    return Malformed(name, fmt::format("version = {}: must be {}", version, kVersion));
+  if (version < kOldestVersion || version > kVersion) {
+    return Malformed(
+        name, fmt::format("version = {}: must be in {}..{}", version, kOldestVersion, kVersion));
   }
   Checkpoint checkpoint;
   std::vector<Submission> best;
@@ -266,6 +282,7 @@ Result<Checkpoint> CheckpointFromBody(std::string_view body, const std::string& 
   reader(refuted);
   reader(checkpoint.federation.candidates);
   reader(checkpoint.learners);
+  if (version > kOldestVersion) reader(checkpoint.beside);
   if (reader.problem().empty() && !reader.at_end()) reader.Fail("something follows the end");
   for (Submission& submission : best) {
     const int learner = submission.learner;

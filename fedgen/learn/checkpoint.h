@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,10 +18,20 @@ namespace fedgen {
 // (docs/formats.md). Whatever the bytes, reading ends in a checkpoint whose numbers are finite and
 // whose sizes agree with each other, or in one line that says what is wrong.
 
+/// What a file that grows beside the checkpoint held when the checkpoint was taken.
+struct FileMark {
+  std::string name;         // of the file, without its directory
+  std::uint64_t bytes = 0;  // it was this long
+  std::string sha256;       // of them, 64 hexadecimal digits
+
+  bool operator==(const FileMark&) const = default;
+};
+
 struct Checkpoint {
   std::string fingerprint;  // of the run's configuration and seed: who may continue from here
   FederationState federation;
   std::vector<LearnerState> learners;
+  std::vector<FileMark> beside;  // none in a file of version 1
 
   bool operator==(const Checkpoint&) const = default;
 };

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "fedgen/base/file.h"
+#include "fedgen/base/hash.h"
 #include "fedgen/learn/analytic_testing.h"
 #include "fedgen/learn/estimator.h"
 #include "fuzz/one_line.h"
@@ -54,6 +55,7 @@ Checkpoint Sample() {
   for (int k = 0; k < 12; ++k) EXPECT_TRUE(federation.Round());
   Checkpoint checkpoint = CheckpointOf(federation, "print");
   checkpoint.federation.knowledge.refuted = {"abc", "def"};
+  checkpoint.beside = {{"metrics.csv", 1234, Sha256Hex("m")}, {"truth.csv", 0, Sha256Hex("")}};
   return checkpoint;
 }
 
@@ -202,6 +204,8 @@ TEST(Checkpoint, ThatMakesNoSenseIsOneLine) {
       {"candidate", [](Checkpoint& c) { c.federation.candidates = {{4, 0, {1, 2}}}; }},
       {"candidate", [](Checkpoint& c) { c.federation.candidates = {{0, 9, {1, 2}}}; }},
       {"candidate", [](Checkpoint& c) { c.federation.candidates = {{0, 0, {1}}}; }},
+      {"beside", [](Checkpoint& c) { c.beside[0].sha256.pop_back(); }},
+      {"beside", [](Checkpoint& c) { c.beside[1].sha256[5] = 'G'; }},
   };
   const Checkpoint sample = Sample();
   ASSERT_TRUE(CheckpointFromBytes(CheckpointToBytes(sample), "c.fgc"));
@@ -218,23 +222,38 @@ TEST(Checkpoint, ThatMakesNoSenseIsOneLine) {
 TEST(Checkpoint, OfAnotherVersionIsRefused) {
   const std::string bytes = CheckpointToBytes(Sample());
   std::string body = bytes.substr(kMagicBytes, bytes.size() - kMagicBytes - kHashBytes);
-  body[0] = 2;
-  EXPECT_THAT(CheckpointFromBody(body, "c.fgc").error().message,
-              HasSubstr("c.fgc: version = 2: must be 1"));
+  for (const char version : {'\0', '\3'}) {
+    body[0] = version;
+    EXPECT_THAT(CheckpointFromBody(body, "c.fgc").error().message,
+                HasSubstr(fmt::format("c.fgc: version = {}: must be in 1..2", int{version})));
+  }
   EXPECT_THAT(CheckpointFromBytes("FGP", "c.fgc").error().message,
               HasSubstr("is not a checkpoint"));
   // A length that no file could hold costs no memory.
   std::string huge = body;
-  huge[0] = 1;
+  huge[0] = 2;
   for (std::size_t at = 4; at < 12; ++at) huge[at] = '\xff';
   EXPECT_THAT(CheckpointFromBody(huge, "c.fgc").error().message, HasSubstr("truncated"));
+}
+
+// A run that began before there were marks goes on: its checkpoint ends where the marks begin.
+TEST(Checkpoint, OfVersionOneIsReadWithoutMarks) {
+  Checkpoint checkpoint = Sample();
+  checkpoint.beside.clear();
+  const std::string bytes = CheckpointToBytes(checkpoint);
+  std::string body = bytes.substr(kMagicBytes, bytes.size() - kMagicBytes - kHashBytes);
+  body[0] = 1;
+  body.resize(body.size() - 8);  // the length of the list
+  const Result<Checkpoint> back = CheckpointFromBody(body, "c");
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(CheckpointToBytes(*back), bytes);
 }
 
 // What the fuzzer begins with is what its names say.
 TEST(Checkpoint, CorpusIsReadAsNamed) {
   const std::string corpus = FEDGEN_SOURCE_DIR "/fuzz/corpus/checkpoint/";
   const auto read = [&](const char* name) { return *ReadFile(corpus + name, 1 << 20); };
-  for (const char* name : {"one-learner.bin", "everything.bin"}) {
+  for (const char* name : {"one-learner.bin", "everything.bin", "marks.bin"}) {
     const std::string body = read(name);
     const auto result = CheckpointFromBody(body, name);
     ASSERT_TRUE(result) << result.error().message;
@@ -244,7 +263,7 @@ TEST(Checkpoint, CorpusIsReadAsNamed) {
   EXPECT_TRUE(CheckpointFromBytes(read("file.fgc"), "file"));
   const std::pair<const char*, const char*> wrong[] = {
       {"truncated.bin", "truncated"}, {"trailing.bin", "something follows"},
-      {"newer.bin", "version = 2"},   {"huge-length.bin", "truncated"},
+      {"newer.bin", "version = 3"},   {"huge-length.bin", "truncated"},
       {"nan.bin", "not finite"},      {"wrong-hash.bin", "hash"}};
   for (const auto& [name, message] : wrong) {
     EXPECT_THAT(CheckpointFromBody(read(name), name).error().message, HasSubstr(message)) << name;
