@@ -291,7 +291,6 @@ TEST_F(Cli, ShowsAndDrawsWorlds) {
 class CertificateCli : public Cli {
  protected:
   void SetUp() override {
-    Cli::SetUp();
     const Ran ran = Run("certify " + question_ + "-n 400 -o c.json");
     ASSERT_EQ(ran.exit_code, 0) << ran.err;
     summary_ = ran.out;

@@ -12,6 +12,8 @@
 #include <iterator>
 #include <string>
 
+#include "fedgen/base/file_testing.h"
+
 namespace fedgen {
 
 // The program as its users meet it: run through a shell, in a directory of its own for each test
@@ -31,13 +33,6 @@ inline std::string Slurp(const std::filesystem::path& path) {
 
 class ProgramTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = (std::filesystem::temp_directory_path() / "fedgen-test-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    directory_ = name;
-  }
-  void TearDown() override { std::filesystem::remove_all(directory_); }
-
   /// The exit code of a shell command in the test's directory; -1 if a signal ended it.
   int Shell(const std::string& command) const {
     const int status = std::system(("cd '" + directory_.string() + "' && " + command).c_str());
@@ -66,7 +61,8 @@ class ProgramTest : public ::testing::Test {
     EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
   }
 
-  std::filesystem::path directory_;
+  const TemporaryDirectory temporary_;
+  const std::filesystem::path directory_ = temporary_.path();
 };
 
 }  // namespace fedgen

@@ -162,7 +162,7 @@ TEST_F(Reproduce, DrawsEveryTradeoff) {
 TEST_F(Reproduce, ComparesAtEqualNumbersOfEpisodes) {
   const Ran ran = Run("comparison");
   ASSERT_EQ(ran.exit_code, 0) << ran.err;
-  EXPECT_THAT(ran.out, HasSubstr(" ahead of "));
+  EXPECT_THAT(ran.out, HasSubstr("\n  over "));
   std::istringstream csv(Result("comparison/comparison.csv"));
   std::string line;
   std::getline(csv, line);
