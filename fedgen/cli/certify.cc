@@ -143,16 +143,15 @@ std::string Summary(const Certificate& c) {
 }
 
 Result<void> RunCertify(const CertifyCommand& command) {
-  const Result<int> num_threads = NumThreads(command.threads);
-  if (!num_threads) return num_threads.error();
-  const auto subject = LoadConfigAndPolicy(command.config, command.overrides, command.policy);
-  if (!subject) return subject.error();
-  const auto& [config, policy] = *subject;
+  const Result<Driving> driving =
+      PrepareDriving(command.config, command.overrides, command.policy, command.threads);
+  if (!driving) return driving.error();
+  const auto& [config, policy, num_threads] = *driving;
   const Task& task = config.task();
   CertifyOptions options;
   options.num_worlds = command.worlds;
   options.confidence = command.confidence;
-  options.num_threads = *num_threads;
+  options.num_threads = num_threads;
   // Before the work: nobody drives for an hour to learn that the file is already there.
   Result<AtomicFile> file =
       AtomicFile::Create(command.output, command.force ? IfExists::kReplace : IfExists::kRefuse);

@@ -167,13 +167,13 @@ Result<int> NumThreads(int threads);
 Result<Policy> FindPolicy(const std::string& name_or_path, const LidarOptions& lidar,
                           const RobotOptions& robot);
 
-/// A configuration with overrides, and a policy that fits it.
-struct ConfigAndPolicy {
+/// What it takes to drive: a configuration with overrides, a policy that fits it, and threads.
+struct Driving {
   Config config;
   Policy policy;
+  int num_threads = 1;
 };
-Result<ConfigAndPolicy> LoadConfigAndPolicy(const std::string& config,
-                                            const std::vector<std::string>& overrides,
-                                            const std::string& policy);
+Result<Driving> PrepareDriving(const std::string& config, const std::vector<std::string>& overrides,
+                               const std::string& policy, int threads);
 
 }  // namespace fedgen

@@ -42,27 +42,27 @@ Result<Policy> FindPolicy(const std::string& name_or_path, const LidarOptions& l
   return policy;
 }
 
-Result<ConfigAndPolicy> LoadConfigAndPolicy(const std::string& config,
-                                            const std::vector<std::string>& overrides,
-                                            const std::string& policy) {
+Result<Driving> PrepareDriving(const std::string& config, const std::vector<std::string>& overrides,
+                               const std::string& policy, int threads) {
+  const Result<int> num_threads = NumThreads(threads);
+  if (!num_threads) return num_threads.error();
   Result<Config> loaded = LoadConfig(config, overrides);
   if (!loaded) return loaded.error();
   Result<Policy> found = FindPolicy(policy, loaded->task().lidar, loaded->task().robot);
   if (!found) return found.error();
-  return ConfigAndPolicy{*std::move(loaded), *std::move(found)};
+  return Driving{*std::move(loaded), *std::move(found), *num_threads};
 }
 
 Result<void> RunEvaluate(const EvaluateCommand& command) {
   const Result<Kernel> kernel = KernelFromName(command.kernel);
   if (!kernel) return kernel.error();
-  const Result<int> num_threads = NumThreads(command.threads);
-  if (!num_threads) return num_threads.error();
-  const auto subject = LoadConfigAndPolicy(command.config, command.overrides, command.policy);
-  if (!subject) return subject.error();
-  const Task& task = subject->config.task();
+  const Result<Driving> driving =
+      PrepareDriving(command.config, command.overrides, command.policy, command.threads);
+  if (!driving) return driving.error();
+  const Task& task = driving->config.task();
 
   EvaluateOptions options;
-  options.num_threads = *num_threads;
+  options.num_threads = driving->num_threads;
   options.kernel = *kernel;
   options.num_worlds = command.worlds.value_or(10000);
   options.starts_per_world = task.world.start.per_world;
@@ -86,7 +86,7 @@ Result<void> RunEvaluate(const EvaluateCommand& command) {
   }
 
   Progress progress("evaluate", "episodes", options.num_worlds * options.starts_per_world);
-  const Tally tally = Evaluate(task, subject->policy, source, options,
+  const Tally tally = Evaluate(task, driving->policy, source, options,
                                [&](std::int64_t done) { progress.Update(done); });
 
   Evaluation evaluation;

@@ -31,16 +31,15 @@ Result<void> Compare(const std::string& path, const Certificate& stated,
 Result<void> RunVerify(const VerifyCommand& command) {
   const Result<Certificate> stated = LoadCertificate(command.certificate);
   if (!stated) return stated.error();
-  const Result<int> num_threads = NumThreads(command.threads);
-  if (!num_threads) return num_threads.error();
-  const auto subject = LoadConfigAndPolicy(command.config, command.overrides, command.policy);
-  if (!subject) return subject.error();
-  const auto& [config, policy] = *subject;
+  const Result<Driving> driving =
+      PrepareDriving(command.config, command.overrides, command.policy, command.threads);
+  if (!driving) return driving.error();
+  const auto& [config, policy, num_threads] = *driving;
   const Task& task = config.task();
   CertifyOptions options;
   options.num_worlds = stated->worlds;
   options.confidence = stated->confidence;
-  options.num_threads = *num_threads;
+  options.num_threads = num_threads;
 
   // The question first: it needs no driving.
   Certificate question = *stated;
