@@ -182,6 +182,18 @@ TEST_F(Training, SurvivesKillsAtAnyMoment) {
   ExpectSameRuns("whole", "broken");
 }
 
+// Who rests is not written down: it follows from the options and the adoptions.
+TEST_F(Training, GoesOnWithLearnersThatRest) {
+  const std::string rest = "--set learner.rest=true --set learner.stop='\"never\"' ";
+  ASSERT_EQ(Run("train --config '" + config_ + "'" + small_ + rest + "--out whole").exit_code, 0);
+  EXPECT_THAT(Slurp(directory_ / "whole/metrics.csv"), HasSubstr(",adopted,"));
+  std::vector<std::string> start = Start("broken");
+  start.insert(start.end(), {"--set", "learner.rest=true", "--set", "learner.stop=\"never\""});
+  bool killed = RunAndKill(start, 6);
+  while (killed) killed = RunAndKill({"train", "--resume", "broken"}, 6);
+  ExpectSameRuns("whole", "broken");
+}
+
 // Rows that somebody changed between two parts of a run would stand in it to the end.
 TEST_F(Training, NoticesRowsThatWereChanged) {
   ASSERT_TRUE(RunAndKill(Start("broken"), 6));

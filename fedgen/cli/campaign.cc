@@ -94,7 +94,10 @@ Result<Campaign> Campaign::Open(const std::string& directory, int num_threads,
 Result<void> Campaign::CheckSettings(const std::string& experiment) const {
   std::error_code error;
   const std::string path = SettingsFile(experiment);
-  if (!fs::exists(path, error)) return {};
+  if (!fs::exists(path, error)) {
+    if (!HoldsSomething(PathOf(experiment))) return {};
+    return LeftAsItIs(PathOf(experiment), "results of unknown settings");
+  }
   const Result<std::string> text = ReadFile(path, kMaxSettingsBytes);
   if (!text) return text.error();
   if (*text == settings_.at(experiment)) return {};
@@ -131,7 +134,7 @@ Result<void> Campaign::Write(const std::string& experiment, const std::string& n
 std::string Campaign::CacheFile(const Part& part) const {
   const std::string question =
       fmt::format("{}\nseed {}, worlds {}, stages {}, race {}\n{}", kVersion, part.seed,
-                  part.worlds, part.stages, part.race, part.config.canonical);
+                  part.worlds, part.stages, part.race, part.config.resolved);
   return fmt::format("{}/cache/{}.txt", directory_, Sha256Hex(question).substr(0, 32));
 }
 
@@ -212,12 +215,6 @@ Result<std::vector<RunOutcome>> Campaign::Run(const std::string& experiment,
     } else if (missing.insert(CacheFile(part)).second) {
       total += EpisodesOf(part);
     }
-  }
-  // Results from before there was a settings.txt are ours if the cache answers all that we ask.
-  std::error_code error;
-  if (!missing.empty() && HoldsSomething(PathOf(experiment)) &&
-      !fs::exists(SettingsFile(experiment), error)) {
-    return LeftAsItIs(PathOf(experiment), "results of other settings");
   }
   PrintError("{}: {} of {} runs were done before\n", experiment, num_known, parts.size());
 

@@ -545,6 +545,7 @@ void ReadLearner(Section& learner, LearnerSettings& o) {
                                       {"failure", TrainingCost::Kind::kFailure},
                                       {"plain", TrainingCost::Kind::kPlain}});
   learner.Number("distance_weight", o.cost.distance_weight);
+  learner.Number("margin", o.cost.margin);
   learner.Choice<EstimatorOptions::Kind>(
       "estimator", o.estimator.kind,
       {{"evolution", EstimatorOptions::Kind::kEvolution},
@@ -580,6 +581,7 @@ void ReadLearner(Section& learner, LearnerSettings& o) {
   learner.Number("tolerance", o.stop.tolerance);
   learner.Integer("stock_every", o.stock_every);
   learner.Integer("stock_worlds", o.stock_worlds);
+  learner.Flag("rest", o.rest);
 }
 
 void ReadFederation(Section federation, Config& config) {
@@ -774,11 +776,9 @@ Result<Config> ParseConfig(std::string_view text, const std::string& name,
   ReadLearners(root, config);
   root.Finish();
   if (const std::optional<Error>& error = reading.error()) return *error;
-  std::ostringstream for_people, for_hashes;
-  WriteTable(resolved, "", for_people);
-  config.resolved = for_people.str();
-  for_hashes << resolved << "\n";  // numbers with 17 digits
-  config.canonical = for_hashes.str();
+  std::ostringstream written;
+  WriteTable(resolved, "", written);
+  config.resolved = written.str();
   return config;
 }
 

@@ -29,8 +29,6 @@ struct Config {
   double confidence = 0.99;        // of the certificate
 
   std::string resolved;  // all of the above as TOML; reading it gives the same configuration
-  std::string
-      canonical;  // the same to be hashed: what names runs and caches, so it must not change
 
   const Task& task() const { return training.task; }
 };

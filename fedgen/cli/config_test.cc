@@ -243,7 +243,6 @@ TEST(Config, ResolvedTextReadsBackAsItself) {
     const Result<Config> again = ParseConfig(config->resolved, "resolved.toml");
     ASSERT_TRUE(again) << again.error().message;
     EXPECT_EQ(again->resolved, config->resolved) << entry.path();
-    EXPECT_EQ(again->canonical, config->canonical) << entry.path();
   }
   const Result<Config> odd = ParseConfig(
       "[learner]\nstep = 0.1\nbias = 0.3333333333333333\n[[learners]]\nsigma = 1e-7\n[[learners]]\n"
@@ -256,7 +255,6 @@ TEST(Config, ResolvedTextReadsBackAsItself) {
   EXPECT_EQ(again->training.learners[0].sigma, 1e-7);
   EXPECT_EQ(again->training.learners[1].own_world->goal.offset.high, 9);
   EXPECT_EQ(again->resolved, odd->resolved);
-  EXPECT_EQ(again->canonical, odd->canonical);
 }
 
 // Numbers as a person would write them, down to the last bit.
@@ -271,7 +269,6 @@ TEST(Config, ResolvedTextHasTheFewestDigits) {
   EXPECT_THAT(text, HasSubstr("\nsigma = 0.30000000000000004\n"));
   EXPECT_THAT(text, HasSubstr("\ntolerance = 3.0\n"));
   EXPECT_THAT(text, HasSubstr("\nnormal = [0.6, 0.8]\n"));
-  EXPECT_THAT(config->canonical, HasSubstr("step = 0.10000000000000001"));
   // The same bits: random ones, near the ends of the range as well.
   for (std::uint64_t draw = 0; draw < 300; ++draw) {
     const double scale = std::pow(10.0, UniformInt(Key(1).Block(draw)[0], -3, 3));
@@ -284,7 +281,7 @@ TEST(Config, ResolvedTextHasTheFewestDigits) {
     ASSERT_TRUE(again) << again.error().message;
     EXPECT_EQ(again->task().robot.speed, x);
     EXPECT_EQ(again->task().world.start.x.low, x);
-    EXPECT_EQ(again->canonical, first->canonical);
+    EXPECT_EQ(again->resolved, first->resolved);
   }
 }
 

@@ -101,7 +101,7 @@ bool HoldsRun(const RunFiles& files, const RunIdentity& wanted, const Config& co
   const Result<RunIdentity> identity = LoadRunIdentity(files);
   const Result<Config> held = LoadConfig(files.Config());
   return identity && identity->seed == wanted.seed && identity->config_name == wanted.config_name &&
-         held && held->canonical == config.canonical;
+         held && held->resolved == config.resolved;
 }
 
 // The learner whose figures are drawn: the first, as in the paper, unless it was never rescued and
@@ -220,7 +220,7 @@ Result<std::string> SettingsText(const ReproduceCommand& command, const Experime
       ConfigName(command, experiment.config), given.empty() ? "(none)" : given,
       command.quick ? "yes" : "no", command.seed,
       experiment.seeds > 0 ? fmt::format("seeds = {}\n", NumSeeds(command, experiment.seeds)) : "",
-      Sha256Hex(config->canonical));
+      Sha256Hex(config->resolved));
 }
 
 }  // namespace

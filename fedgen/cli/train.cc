@@ -39,7 +39,7 @@ struct Run {
 
   Key seed() const { return Key(identity.seed); }
   std::string Fingerprint() const {
-    return Sha256Hex(fmt::format("{}\n{}", identity.seed, config.canonical));
+    return Sha256Hex(fmt::format("{}\n{}", identity.seed, config.resolved));
   }
 };
 
@@ -242,19 +242,6 @@ Result<void> Conclude(const Run& run, const Federation& federation) {
   return {};
 }
 
-// A table that someone shortened would go on with a hole in it. For runs that began before
-// checkpoints held marks of the tables, which say more.
-Result<void> CheckMetrics(const RunFiles& files, const Federation& federation) {
-  const auto rows = LoadMetrics(files.Metrics());
-  if (!rows) return rows.error();
-  const std::size_t wanted =
-      static_cast<std::size_t>(federation.round()) * federation.learners().size();
-  if (rows->size() == wanted) return {};
-  return Error{ErrorCode::kData,
-               fmt::format("{}: has {} rows up to round {}, should have {}: it was altered",
-                           files.Metrics(), rows->size(), federation.round(), wanted)};
-}
-
 Result<void> LoadInitialPolicies(Config& config) {
   const Mlp shape = ShapeOf(config.training);
   for (std::size_t i = 0; i < config.initial_policies.size(); ++i) {
@@ -358,9 +345,6 @@ Result<void> RunTrain(const TrainCommand& command) {
   }
   Result<KeptTables> tables = run->files.KeepRounds(federation.round(), marks);
   if (!tables) return tables.error();
-  if (marks.empty()) {
-    if (auto complete = CheckMetrics(run->files, federation); !complete) return complete;
-  }
 
   // Now that nothing is wrong, what there is to say.
   for (const std::string& warning : Warnings(run->config.training)) {

@@ -17,7 +17,6 @@ static_assert(std::endian::native == std::endian::little);
 
 constexpr std::string_view kMagic{"FGC\x01\r\n\x1a\n", 8};
 constexpr std::uint32_t kVersion = 2;
-constexpr std::uint32_t kOldestVersion = 1;  // without FileMarks
 constexpr std::size_t kHashDigits = 64;
 
 // One list of fields serves both directions: Visit(archive, value) hands them to the archive in
@@ -269,9 +268,8 @@ Result<Checkpoint> CheckpointFromBody(std::string_view body, const std::string& 
   Reader reader(body);
   std::uint32_t version = kVersion;
   reader(version);
-  if (version < kOldestVersion || version > kVersion) {
-    return Malformed(
-        name, fmt::format("version = {}: must be in {}..{}", version, kOldestVersion, kVersion));
+  if (version != kVersion) {
+    return Malformed(name, fmt::format("version = {}: must be {}", version, kVersion));
   }
   Checkpoint checkpoint;
   std::vector<Submission> best;
@@ -282,7 +280,7 @@ Result<Checkpoint> CheckpointFromBody(std::string_view body, const std::string& 
   reader(refuted);
   reader(checkpoint.federation.candidates);
   reader(checkpoint.learners);
-  if (version > kOldestVersion) reader(checkpoint.beside);
+  reader(checkpoint.beside);
   if (reader.problem().empty() && !reader.at_end()) reader.Fail("something follows the end");
   for (Submission& submission : best) {
     const int learner = submission.learner;

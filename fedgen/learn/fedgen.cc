@@ -55,7 +55,7 @@ Result<RoundReport> Federation::Round() {
     const bool was_stopped = learner->state().stopped;  // Stop(k-1)
     if (!was_stopped) learner->Collect(k);              // (y, z)(k-1) on fresh worlds
     const bool took_stock = learner->TakeStock(k);      // beyond the paper (Eq. 43)
-    submissions.push_back(learner->Submit());           // theta(k-1), y(k-1)
+    if (!learner->resting()) submissions.push_back(learner->Submit());  // theta(k-1), y(k-1)
     Remark(*learner, report);
     learner->Update(k, options_.rounds);  // theta_hat(k), perhaps Stop(k)
     report.learners.push_back(Describe(*learner, k, options_.rounds, was_stopped, took_stock));
@@ -77,6 +77,7 @@ Result<RoundReport> Federation::Round() {
   for (std::size_t i = 0; i < learners_.size(); ++i) {
     LearnerRound& row = report.learners[i];
     if (options_.algorithm == Algorithm::kFedGen && report.incumbent) {
+      if (learners_[i]->resting()) learners_[i]->Follow(*report.incumbent);
       row.adopted = learners_[i]->Fuse(*report.incumbent, row.was_stopped || row.took_stock);
       row.adopted_from = report.incumbent->learner;
     }
@@ -102,6 +103,7 @@ Ending Federation::FindEnding() const {
     const bool stock_due =
         learner->options().stock_every > 0 && state.stock_round < state.measured_round;
     const bool average_due = averaged_round < state.measured_round;
+    if (learner->resting()) return true;
     return state.stopped && !stock_due && !average_due &&
            (incumbent == nullptr || !learner->WouldAdopt(*incumbent, true));
   };
@@ -129,6 +131,7 @@ void Federation::set_state(FederationState state) {
 
 void Federation::AverageAll() {
   std::vector<std::span<const float>> thetas;
+  thetas.reserve(learners_.size());
   for (const auto& learner : learners_) thetas.emplace_back(learner->state().search.mu);
   const std::vector<float> mean = MeanOf(thetas);
   for (const auto& learner : learners_) learner->ContinueFrom(mean);

@@ -370,6 +370,50 @@ TEST(Federation, FusesWhereStockIsTaken) {
   EXPECT_EQ(federation.learners()[0]->state().origin, 1);
 }
 
+// Two learners at 0.5 and 0.49; the second gets better from stock to stock. The first adopts once
+// and then costs nothing, says nothing, and holds whatever the Cloud holds.
+TEST(Federation, LetsALearnerRestAfterItsAdoption) {
+  LearnerOptions options = WithBias(0.25);
+  options.stock_every = 4;
+  options.stock_worlds = 100000;
+  options.stop.rule = StopOptions::Rule::kNever;
+  options.rest = true;
+  int measurements = 0;
+  const auto improving = [&](const Search& search, Key) {
+    Measurement m;
+    m.y = 0.49 - 1e-6 * ++measurements;  // by far less than b
+    m.z_mu.assign(search.mu.size(), 1);
+    m.z_sigma.assign(search.mu.size(), 0);
+    m.episodes = 10;
+    return m;
+  };
+  std::vector<std::unique_ptr<Learner>> learners;
+  learners.push_back(MakeTestLearner(0, options, Always(0.5, 1), {1}, Key(1)));
+  learners.push_back(
+      MakeTestLearner(1, options, std::make_unique<Scripted>(improving), {2}, Key(2)));
+  FederationOptions federation_options;
+  federation_options.rounds = 12;
+  Federation federation(federation_options, std::move(learners));
+  for (int k = 1; k <= 12; ++k) {
+    const auto report = federation.Round();
+    ASSERT_TRUE(report);
+    const LearnerState& rester = federation.learners()[0]->state();
+    EXPECT_EQ(report->learners[0].adopted, k == 4) << k;
+    EXPECT_EQ(report->learners[0].took_stock, k == 4) << k;
+    EXPECT_EQ(federation.learners()[0]->resting(), k >= 4) << k;
+    EXPECT_EQ(rester.stopped, k >= 4) << k;
+    EXPECT_FALSE(federation.learners()[1]->resting());
+    EXPECT_EQ(rester.episodes, k < 4 ? 10 * k : 50) << k;  // four rounds and a stock
+    if (k < 4) continue;
+    EXPECT_EQ(report->incumbent->learner, 1) << k;
+    EXPECT_EQ(report->incumbent->round, k - k % 4) << k;  // the newest stock
+    EXPECT_EQ(rester.search.mu, report->incumbent->theta) << k;
+    EXPECT_EQ(rester.y, report->incumbent->y) << k;
+    EXPECT_EQ(rester.b, report->incumbent->b) << k;
+    EXPECT_EQ(rester.adoptions, 1) << k;
+  }
+}
+
 TEST(Learner, MovesSigmaByATenthAtMostAndWithinAFactorOfTen) {  // Eq. 20
   for (const double sign : {1.0, -1.0}) {
     LearnerOptions options = WithBias(0.1);

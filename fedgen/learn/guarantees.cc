@@ -92,7 +92,9 @@ std::vector<Guarantee> WhatHolds(const TrainingSettings& settings) {
     if (condition) against_t3.emplace_back(reason);
   };
   add_if(Any(settings,
-             [](const LearnerSettings& s) { return s.cost.kind != TrainingCost::Kind::kPlain; }),
+             [](const LearnerSettings& s) {
+               return s.cost.kind != TrainingCost::Kind::kPlain || s.cost.margin > 0;
+             }),
          "z is the gradient of a surrogate cost");
   add_if(Any(settings,
              [](const LearnerSettings& s) {
@@ -152,6 +154,9 @@ std::vector<Guarantee> WhatHolds(const TrainingSettings& settings) {
   }
 
   std::vector<std::string> against_t5 = against_t4;
+  if (Any(settings, [](const LearnerSettings& s) { return s.rest; })) {
+    against_t5.emplace_back("resting learners follow the incumbent without a test");
+  }
   if (4 * b.high >= 1) {
     against_t4.push_back(
         fmt::format("4 b = {:.3g} says nothing about costs in [0, 1]", 4 * b.high));

@@ -48,7 +48,7 @@ void Learner::Collect(int k) {
 }
 
 bool Learner::TakeStock(int k) {
-  if (options_.stock_every <= 0) return false;
+  if (options_.stock_every <= 0 || resting()) return false;
   const bool after_stop = state_.stopped && state_.stock_round < state_.measured_round;
   if (!after_stop && (state_.stopped || k % options_.stock_every != 0)) return false;
   const Value value = objective_->MeasureValue(
@@ -94,7 +94,8 @@ void Learner::Update(int k, int num_rounds) {
 
 bool Learner::WouldAdopt(const Submission& incumbent, bool may) const {
   return incumbent.learner != index_ &&
-         incumbent.y + incumbent.b < std::min(state_.y - state_.b, state_.zeta) && may;
+         incumbent.y + incumbent.b < std::min(state_.y - state_.b, state_.zeta) && may &&
+         !resting();
 }
 
 bool Learner::Fuse(const Submission& incumbent, bool may) {
@@ -107,7 +108,19 @@ bool Learner::Fuse(const Submission& incumbent, bool may) {
   state_.optimizer = {};
   state_.stop.recent.clear();  // q stays: it bounds the noise, which has not changed
   ++state_.adoptions;
+  if (resting()) Follow(incumbent);
   return true;
+}
+
+void Learner::Follow(const Submission& incumbent) {
+  FEDGEN_CHECK(resting(), "learner {} searches by itself", index_);
+  state_.search.mu = incumbent.theta;
+  state_.origin = incumbent.origin;
+  state_.y = incumbent.y;
+  state_.b = incumbent.b;
+  state_.zeta = incumbent.y;
+  state_.stopped = true;
+  measurement_.reset();
 }
 
 Submission Learner::Judge(const Candidate& candidate, int k, int as_learner) {

@@ -31,6 +31,11 @@ struct LearnerOptions {
   int stock_worlds = 0;       // worlds of it
   int candidate_worlds = 50;  // on which the Cloud's candidates are judged
   double gamma = 0.01;        // the probability that a b fails
+
+  // Beyond the paper: a learner that adopts at a stock rests from then on. It measures nothing and
+  // follows the Cloud's incumbent, which whoever found it goes on improving: two learners on one
+  // policy would spend twice the episodes for one way down.
+  bool rest = false;
 };
 
 /// Everything a learner must remember between rounds; what a checkpoint holds.
@@ -76,6 +81,10 @@ class Learner {
   bool Fuse(const Submission& incumbent, bool may);
   /// Whether Fuse would take it (Eq. 31).
   bool WouldAdopt(const Submission& incumbent, bool may) const;
+  /// Whether it has given up searching and holds what the Cloud holds.
+  bool resting() const { return options_.rest && state_.adoptions > 0; }
+  /// Takes the incumbent as it is. Requires that the learner rests.
+  void Follow(const Submission& incumbent);
 
   /// Beyond the paper: y of a candidate that the Cloud made, on worlds of its own.
   Submission Judge(const Candidate& candidate, int k, int as_learner);

@@ -20,8 +20,11 @@ class NavigationCosts final : public CostSource {
       : task_(task),
         shape_(std::move(shape)),
         options_(options),
+        training_task_(task),
         starts_(task.world.start.per_world),
-        worlds_(static_cast<std::size_t>(options.worlds)) {}
+        worlds_(static_cast<std::size_t>(options.worlds)) {
+    training_task_.robot.radius += options.cost.margin;
+  }
 
   Costs Measure(std::span<const float> mu, std::int64_t num_members, const MakeMember& make_member,
                 Key key) override {
@@ -33,30 +36,36 @@ class NavigationCosts final : public CostSource {
     Costs costs;
     costs.members.resize(static_cast<std::size_t>(num_members));
     const std::int64_t episodes_each = std::int64_t{options_.worlds} * starts_;
+    const auto num_episodes = static_cast<std::size_t>(episodes_each);
     costs.episodes = (num_members + 1) * episodes_each;
+    std::int64_t mu_steps = 0;
 
-    // Every worker drives one network, whose parameters are overwritten from member to member.
+    // Every worker drives one network, whose parameters are overwritten from member to member. mu
+    // itself is driven apart: by the true robot, and on the first thread that is free.
     std::vector<std::unique_ptr<Worker>> workers(static_cast<std::size_t>(options_.num_threads));
     OrderedParallelFor(
         num_members + 1, options_.num_threads, options_.num_threads,
         [&](std::int64_t task_index, int index) {
+          if (task_index == 0) {
+            Worker itself(task_, MlpOf(shape_, mu), options_.kernel, num_episodes);
+            mu_steps = itself.Run(given, starts_);
+            costs.y = MeanCost(itself.episodes);
+            return;
+          }
           auto& worker = workers[static_cast<std::size_t>(index)];
           if (!worker) {
-            worker = std::make_unique<Worker>(task_, MlpOf(shape_, mu), options_.kernel,
-                                              static_cast<std::size_t>(episodes_each));
+            worker = std::make_unique<Worker>(training_task_, MlpOf(shape_, mu), options_.kernel,
+                                              num_episodes);
           }
-          const std::int64_t member = task_index - 1;  // the first is mu itself
+          const std::int64_t member = task_index - 1;
           std::ranges::copy(mu, worker->theta.begin());
-          if (member >= 0) make_member(member, worker->theta);
+          make_member(member, worker->theta);
           worker->SetParameters();
-          worker->steps += worker->rollout.Run(given, starts_, 0, worker->episodes);
-          if (member >= 0) {
-            costs.members[static_cast<std::size_t>(member)] = MeanTrainingCost(worker->episodes);
-          } else {
-            costs.y = MeanCost(worker->episodes);
-          }
+          worker->steps += worker->Run(given, starts_);
+          costs.members[static_cast<std::size_t>(member)] = MeanTrainingCost(worker->episodes);
         },
         [](std::int64_t) {});
+    costs.steps = mu_steps;
     for (const auto& worker : workers) {
       if (worker) costs.steps += worker->steps;
     }
@@ -100,6 +109,10 @@ class NavigationCosts final : public CostSource {
           rollout(task, policy, kernel, Rollout::kDefaultSlots),
           episodes(num_episodes) {}
 
+    std::int64_t Run(const WorldSource& worlds, int starts) {
+      return rollout.Run(worlds, starts, 0, episodes);
+    }
+
     // The normalisation is the same for all members of a round and stays.
     void SetParameters() {
       std::vector<float>& parameters = std::get<Mlp>(policy).parameters;
@@ -129,6 +142,7 @@ class NavigationCosts final : public CostSource {
   Task task_;
   Mlp shape_;
   NavigationOptions options_;
+  Task training_task_;  // the same with a wider robot
   int starts_;
   std::vector<World> worlds_;  // [n_E] of the present round
 };
@@ -166,6 +180,9 @@ std::optional<FieldError> Validate(const TrainingCost& cost) {
   if (!(cost.distance_weight >= 0 && cost.distance_weight <= 1e6)) {
     return FieldError{"distance_weight",
                       fmt::format("{}: must be in [0, 1e6]", cost.distance_weight)};
+  }
+  if (!(cost.margin >= 0 && cost.margin <= 10)) {
+    return FieldError{"margin", fmt::format("{}: must be in [0, 10]", cost.margin)};
   }
   return std::nullopt;
 }

@@ -25,11 +25,13 @@ struct TrainingCost {
   };
   Kind kind = Kind::kPaper;
   double distance_weight = 0.1;  // 1/m, >= 0; not for kPlain
+  double margin = 0;  // m, 0..10: the perturbed policies drive a robot wider by this much
 };
 
 std::optional<FieldError> Validate(const TrainingCost& cost);
 
-/// What an episode costs in training (Eq. 23). y is always the mean of J, never of this.
+/// What an episode costs in training (Eq. 23). y is always the mean of J of the true robot, never
+/// of this.
 double CostOf(const TrainingCost& cost, const EpisodeOptions& options, const Episode& episode);
 
 struct NavigationOptions {

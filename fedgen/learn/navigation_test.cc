@@ -65,6 +65,7 @@ TEST(CostOf, KnowsThreeKinds) {  // Eq. 23
   EXPECT_DOUBLE_EQ(cost(Kind::kPlain, arrived), j);
   EXPECT_DOUBLE_EQ(cost(Kind::kPlain, collided), 1);
   EXPECT_EQ(Validate(TrainingCost{Kind::kPaper, -1})->field, "distance_weight");
+  EXPECT_EQ(Validate(TrainingCost{Kind::kPaper, 0.1, -0.01})->field, "margin");
   EXPECT_EQ(Validate(TrainingCost{Kind::kPaper, std::nan("")})->field, "distance_weight");
   EXPECT_FALSE(Validate(TrainingCost{}));
 }
@@ -114,6 +115,34 @@ TEST(NavigationCosts, AreThoseOfEvaluateOnTheSameWorlds) {  // Eq. 17
       }
     }
   }
+}
+
+// The perturbed policies drive a wider robot in the same worlds; y is that of the true one.
+TEST(NavigationCosts, OfAWiderRobotLeaveYAsItIs) {  // Eq. 23
+  Task task = TextTask();
+  constexpr double kMargin = 0.1;
+  task.world.start.clearance = task.robot.radius + kMargin;  // the same worlds for both
+  Task wide = task;
+  wide.robot.radius += kMargin;
+  Mlp mlp = Net(task, 2);
+  DrawParameters(Key(2), 0, mlp);  // drives straight on, which one world in seven allows
+  NavigationOptions options;
+  options.worlds = 200;
+  options.kernel = BestKernel();
+  const auto nudge = [](std::int64_t member, std::span<float> p) {
+    p.back() += static_cast<float>(member) * 0.3F;
+  };
+  const auto measure = [&](const Task& with) {
+    return MakeNavigationCosts(with, mlp, options)->Measure(ThetaOf(mlp), 5, nudge, Key(6));
+  };
+  const auto plain = measure(task);
+  const auto of_wide = measure(wide);
+  options.cost.margin = kMargin;
+  const auto with_margin = measure(task);
+  EXPECT_EQ(with_margin.y, plain.y);
+  EXPECT_EQ(with_margin.members, of_wide.members);
+  EXPECT_NE(with_margin.members, plain.members);
+  EXPECT_NE(of_wide.y, plain.y);
 }
 
 TEST(NavigationCosts, GiveTheSameBitsForAnyThreadsAndKernel) {

@@ -21,6 +21,7 @@ std::unique_ptr<Learner> MakeLearner(const TrainingSettings& settings,
   options.sigma_rate = learner.sigma_rate;
   options.stock_every = learner.stock_every;
   options.stock_worlds = learner.stock_worlds;
+  options.rest = learner.rest;
   options.candidate_worlds = learner.stock_every > 0 ? learner.stock_worlds : learner.worlds;
   options.gamma = settings.gamma;
   Search search{ThetaOf(initial), InitialSigma(initial, learner.sigma)};
@@ -131,6 +132,7 @@ Federation MakeFederation(const TrainingSettings& settings, Key seed, Kernel ker
     for (LearnerSettings& learner : wanted) {
       learner.stop.rule = StopOptions::Rule::kNever;
       learner.stock_every = 0;
+      learner.rest = false;
     }
   }
   const Key learners_key = seed.Fork(Stream::kLearner);

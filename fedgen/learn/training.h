@@ -46,6 +46,7 @@ struct LearnerSettings {
   double sigma_rate = 0;              // in [0, 1e6]
   int stock_every = 0;                // rounds between taking stock, 0..10^6; 0 for never
   int stock_worlds = 20000;           // 2..10^8
+  bool rest = false;                  // after adopting: follow the incumbent, search no more
   double initial_half_width = 0.02;   // of theta_0 (DrawParameters), in [0, 10]
   std::optional<Mlp> initial_policy;  // theta_0 itself, instead of a drawn one
 };

@@ -145,6 +145,7 @@ TEST(LearnerSettings, AreValidated) {
   EXPECT_EQ(field([](LearnerSettings& s) { s.initial_half_width = 11; }), "initial_half_width");
   EXPECT_EQ(field([](LearnerSettings& s) { s.bias.given = 0; }), "bias");
   EXPECT_EQ(field([](LearnerSettings& s) { s.cost.distance_weight = -1; }), "distance_weight");
+  EXPECT_EQ(field([](LearnerSettings& s) { s.cost.margin = -1; }), "margin");
   EXPECT_EQ(field([](LearnerSettings& s) { s.estimator.pairs = 1; }), "pairs");
   EXPECT_EQ(field([](LearnerSettings& s) { s.step.step = 0; }), "step");
   EXPECT_EQ(field([](LearnerSettings& s) { s.stop.window = 0; }), "window");
