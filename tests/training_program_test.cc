@@ -156,6 +156,27 @@ TEST_F(Training, KeepsTheInitialPolicyItWasGiven) {
   ExpectSameRuns("whole", "broken");
 }
 
+// A policy made for another sensor or robot would mean something else here.
+TEST_F(Training, RefusesAnInitialPolicyThatDoesNotFit) {
+  ASSERT_EQ(Run("policy new --config '" + config_ + "' --seed 5 -o given.fgp").exit_code, 0);
+  const std::string train = "train --config '" + config_ + "'" + small_ +
+                            "--set 'learners=[{initial_policy=\"given.fgp\"}]' --out run ";
+  for (const char* other :
+       {"lidar.range=8", "robot.kind=differential", "policy.range_offset=2", "lidar.beams=7"}) {
+    ExpectMistake(train + "--set " + other, 5, "given.fgp: a ");
+  }
+  EXPECT_FALSE(fs::exists(directory_ / "run"));
+}
+
+// Finished rounds are not thrown away because their checkpoint is gone.
+TEST_F(Training, SaysThatACheckpointIsMissing) {
+  ASSERT_TRUE(RunAndKill(Start("broken"), 6));
+  fs::remove(directory_ / "broken/checkpoint.fgc");
+  const auto before = Bytes("broken");
+  ExpectMistake("train --resume broken", 4, "broken/checkpoint.fgc: is missing, though ");
+  EXPECT_TRUE(Bytes("broken") == before);
+}
+
 // What a run was resolved to reads as the same run.
 TEST_F(Training, CanBeRepeatedFromItsOwnConfiguration) {
   ASSERT_EQ(Run("train --config '" + config_ + "'" + small_ + "--out a").exit_code, 0);
@@ -184,11 +205,13 @@ TEST_F(Training, SurvivesKillsAtAnyMoment) {
 
 // Who rests is not written down: it follows from the options and the adoptions.
 TEST_F(Training, GoesOnWithLearnersThatRest) {
-  const std::string rest = "--set learner.rest=true --set learner.stop='\"never\"' ";
+  const std::string rest =
+      "--set learner.rest=true --set learner.stop='\"never\"' --set federation.average_every=0 ";
   ASSERT_EQ(Run("train --config '" + config_ + "'" + small_ + rest + "--out whole").exit_code, 0);
-  EXPECT_THAT(Slurp(directory_ / "whole/metrics.csv"), HasSubstr(",adopted,"));
+  EXPECT_THAT(Slurp(directory_ / "whole/metrics.csv"), HasSubstr(",resting,"));
   std::vector<std::string> start = Start("broken");
-  start.insert(start.end(), {"--set", "learner.rest=true", "--set", "learner.stop=\"never\""});
+  start.insert(start.end(), {"--set", "learner.rest=true", "--set", "learner.stop=\"never\"",
+                             "--set", "federation.average_every=0"});
   bool killed = RunAndKill(start, 6);
   while (killed) killed = RunAndKill({"train", "--resume", "broken"}, 6);
   ExpectSameRuns("whole", "broken");

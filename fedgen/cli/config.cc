@@ -646,6 +646,11 @@ void ReadLearners(Section& root, Config& config) {
     own.Check(Validate(settings));
     ++index;
   }
+  // All might adopt the Cloud's own candidate and rest: nobody would be left to search.
+  const bool rests = std::ranges::any_of(config.training.learners, &LearnerSettings::rest);
+  if (rests && config.training.federation.average_every > 0) {
+    section.Fail("rest", "true: does not go with federation.average_every > 0");
+  }
 }
 
 Result<toml::table> ParseToml(std::string_view text, const std::string& name) {

@@ -19,6 +19,7 @@ std::string Name(int learner, std::size_t num_learners) {
 
 std::string StateOf(const LearnerRound& row, std::size_t num_learners) {
   if (row.adopted) return fmt::format("adopted from {}", Name(row.adopted_from, num_learners));
+  if (row.resting) return "resting";
   return row.stopped ? "stopped" : "running";
 }
 
@@ -68,7 +69,8 @@ std::string LiveEvents(const RoundReport& report) {
 std::string LiveLine(const RoundReport& report, int num_rounds, double seconds, int first_round) {
   std::string states;
   for (const LearnerRound& row : report.learners) {
-    states += fmt::format(" {}{:.3f}", row.stopped ? "s" : "", row.y);
+    const char* const mark = row.adopted ? "a" : row.resting ? "r" : row.stopped ? "s" : "";
+    states += fmt::format(" {}{:.3f}", mark, row.y);
   }
   return fmt::format("{}  y:{}\n", Head(report, num_rounds, seconds, first_round), states);
 }
@@ -94,6 +96,9 @@ void LiveView::Show(const RoundReport& report) {
     return;
   }
   std::fputs(LiveEvents(report).c_str(), stderr);
+  if (report.round == first_round_ + 1) {
+    std::fputs("(y of each learner; a: adopts, s: stopped, r: rests with the incumbent)\n", stderr);
+  }
   if (report.round >= next_line_round_) {
     std::fputs(LiveLine(report, num_rounds_, seconds(), first_round_).c_str(), stderr);
     last_line_round_ = report.round;

@@ -159,6 +159,11 @@ Result<RunFiles> CreateRun(const std::string& directory, const RunIdentity& iden
   if (done) {
     fs::rename(temporary, path, code);
     if (code) done = IoError(directory, code);
+    // Somebody else made it in the meantime.
+    if (code == std::errc::directory_not_empty || code == std::errc::file_exists) {
+      done = Error{ErrorCode::kExists,
+                   fmt::format("{}: already exists and was left as it is", directory)};
+    }
   }
   if (!done) {
     fs::remove_all(temporary, code);

@@ -49,6 +49,7 @@ MetricsRow MetricsOf(const RoundReport& report, std::size_t learner) {
   row.round = report.round;
   row.learner = static_cast<int>(learner) + 1;
   row.state = from.adopted   ? LearnerPhase::kAdopted
+              : from.resting ? LearnerPhase::kResting
               : from.stopped ? LearnerPhase::kStopped
                              : LearnerPhase::kRunning;
   row.y = from.y;
@@ -173,7 +174,7 @@ Result<void> Conclude(const Run& run, const Federation& federation) {
   for (Guarantee& guarantee : summary.guarantees) {
     if (guarantee.name != "T4" || federation.FindEnding() == Ending::kSettled) continue;
     guarantee.reason = (guarantee.standing == Standing::kNo ? guarantee.reason + "; " : "") +
-                       "not every learner had stopped when the run ended";
+                       "the run ended before it had settled";
     guarantee.standing = Standing::kNo;
   }
   for (const auto& learner : federation.learners()) {
@@ -242,6 +243,17 @@ Result<void> Conclude(const Run& run, const Federation& federation) {
   return {};
 }
 
+// Without a checkpoint a run begins again, which is right only if no round was finished. (The rows
+// of the first are written before its checkpoint.)
+Result<void> CheckNothingIsLost(const RunFiles& files) {
+  if (!fs::exists(files.Metrics())) return {};
+  const Result<std::vector<MetricsRow>> rows = LoadMetrics(files.Metrics());
+  if (!rows || rows->empty() || rows->back().round <= 1) return {};
+  return Error{ErrorCode::kData,
+               fmt::format("{}: is missing, though {} has {} rounds", files.Checkpoint(),
+                           files.Metrics(), rows->back().round)};
+}
+
 Result<void> LoadInitialPolicies(Config& config) {
   const Mlp shape = ShapeOf(config.training);
   for (std::size_t i = 0; i < config.initial_policies.size(); ++i) {
@@ -249,16 +261,18 @@ Result<void> LoadInitialPolicies(Config& config) {
     if (path.empty()) continue;
     Result<Mlp> mlp = LoadPolicy(path);
     if (!mlp) return mlp.error();
-    const bool fits = mlp->Shape() == shape.Shape() && mlp->num_beams == shape.num_beams &&
-                      mlp->range_code == shape.range_code && mlp->activation == shape.activation &&
-                      mlp->output_map == shape.output_map &&
-                      mlp->state_inputs == shape.state_inputs &&
-                      mlp->goal_inputs == shape.goal_inputs;
+    const bool fits =
+        mlp->Shape() == shape.Shape() && mlp->num_beams == shape.num_beams &&
+        mlp->range_code == shape.range_code && mlp->activation == shape.activation &&
+        mlp->output_map == shape.output_map && mlp->max_range == shape.max_range &&
+        mlp->control_limit == shape.control_limit && mlp->range_offset == shape.range_offset &&
+        mlp->state_inputs == shape.state_inputs && mlp->goal_inputs == shape.goal_inputs;
     if (!fits) {
       return Error{
           ErrorCode::kMismatch,
-          fmt::format("{}: a {} network, [policy] asks for {} with other inputs or outputs", path,
-                      mlp->Shape(), shape.Shape())};
+          fmt::format("{}: a {} network; [policy], [lidar] and [robot] ask for {}, or for other "
+                      "inputs, ranges or limits",
+                      path, mlp->Shape(), shape.Shape())};
     }
     config.training.learners[i].initial_policy = *std::move(mlp);
   }
@@ -342,6 +356,8 @@ Result<void> RunTrain(const TrainCommand& command) {
     if (!checkpoint) return checkpoint.error();
     if (auto done = Restore(*checkpoint, run->Fingerprint(), path, federation); !done) return done;
     marks = checkpoint->beside;
+  } else if (auto lost = CheckNothingIsLost(run->files); !lost) {
+    return lost;
   }
   Result<KeptTables> tables = run->files.KeepRounds(federation.round(), marks);
   if (!tables) return tables.error();

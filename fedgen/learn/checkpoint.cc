@@ -193,8 +193,9 @@ std::string FindProblem(const Checkpoint& checkpoint) {
       return "learners differ in their number of parameters";
     }
     const bool counts = s.episodes >= 0 && s.adoptions >= 0 && s.optimizer.steps >= 0 &&
-                        in_rounds(s.measured_round) && in_rounds(s.first_stop) &&
-                        is_learner(s.origin) && (s.first_stop > 0 || s.first_stopped.empty());
+                        in_rounds(s.measured_round) && in_rounds(s.stock_round) &&
+                        in_rounds(s.first_stop) && is_learner(s.origin) &&
+                        (s.first_stop > 0 || s.first_stopped.empty());
     if (!counts) return "a learner's counts make no sense";
     if (std::ranges::any_of(s.search.sigma, [](float sigma) { return sigma < 0; })) {
       return "a learner's sigma makes no sense";

@@ -31,7 +31,7 @@ struct Checkpoint {
   std::string fingerprint;  // of the run's configuration and seed: who may continue from here
   FederationState federation;
   std::vector<LearnerState> learners;
-  std::vector<FileMark> beside;  // none in a file of version 1
+  std::vector<FileMark> beside;
 
   bool operator==(const Checkpoint&) const = default;
 };

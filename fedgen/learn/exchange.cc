@@ -15,7 +15,13 @@ Result<Exchanged> InProcessExchange::Submit(int round, std::span<const Submissio
     if (submission.learner < num_learners_) exchanged.participants.push_back(submission.learner);
   }
   if (const Submission* incumbent = Incumbent(knowledge_)) exchanged.incumbent = *incumbent;
-  if (average_every_ > 0 && round % average_every_ == 0) {
+  // A mean that was nominated before would only be measured again until it is lucky: somebody must
+  // have measured anew since.
+  const auto is_new = [&](const Submission& s) {
+    return s.learner < num_learners_ && s.round > round - average_every_;
+  };
+  if (average_every_ > 0 && round % average_every_ == 0 &&
+      std::any_of(submissions.begin(), submissions.end(), is_new)) {
     // A mean of floats depends on their order: take the learners in theirs, however they came.
     std::vector<Submission> learners;
     std::copy_if(submissions.begin(), submissions.end(), std::back_inserter(learners),

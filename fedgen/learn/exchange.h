@@ -45,7 +45,7 @@ class Exchange {
 class InProcessExchange final : public Exchange {
  public:
   /// Every `average_every` rounds the mean of the policies with the commonest origin is nominated
-  /// as a candidate; 0 for never.
+  /// as a candidate, if any of them is new since the last time; 0 for never.
   InProcessExchange(int num_learners, int average_every)
       : num_learners_(num_learners), average_every_(average_every) {}
 

@@ -84,15 +84,22 @@ TEST(InProcessExchange, RemembersTheBestOfAllRounds) {
 
 TEST(InProcessExchange, NominatesAMeanWhenAskedTo) {
   InProcessExchange exchange(3, 2);
-  const std::vector submissions = {Make(0, 1, 1, 0.3, {1, 4}), Make(1, 1, 1, 0.5, {2, 0}),
-                                   Make(2, 1, 2, 0.5, {9, 9}), Make(3, 1, 1, 0.5, {50, 50})};
-  EXPECT_TRUE(exchange.Submit(1, submissions)->candidates.empty());
-  const auto second = exchange.Submit(2, submissions);
+  const auto measured = [](int round) {
+    return std::vector{Make(0, round, 1, 0.3, {1, 4}), Make(1, 1, 1, 0.5, {2, 0}),
+                       Make(2, 1, 2, 0.5, {9, 9}), Make(3, round, 1, 0.5, {50, 50})};
+  };
+  EXPECT_TRUE(exchange.Submit(1, measured(1))->candidates.empty());
+  const auto second = exchange.Submit(2, measured(2));
   ASSERT_EQ(second->candidates.size(), 1U);
   EXPECT_THAT(second->candidates[0].theta, ElementsAre(1.5F, 2.0F));  // not the Cloud's own
   EXPECT_EQ(second->candidates[0].measurer, 1);
-  EXPECT_EQ(exchange.Submit(4, submissions)->candidates[0].measurer, 2);
-  EXPECT_EQ(exchange.Submit(6, submissions)->candidates[0].measurer, 0);
+  const auto fourth = exchange.Submit(4, measured(3));
+  ASSERT_EQ(fourth->candidates.size(), 1U);
+  EXPECT_EQ(fourth->candidates[0].measurer, 2);
+  const auto sixth = exchange.Submit(6, measured(5));
+  ASSERT_EQ(sixth->candidates.size(), 1U);
+  EXPECT_EQ(sixth->candidates[0].measurer, 0);
+  EXPECT_TRUE(exchange.Submit(8, measured(6))->candidates.empty()) << "nobody measured since";
 }
 
 TEST(Average, IsTheMeanOfTheCommonestOrigin) {

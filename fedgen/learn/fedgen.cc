@@ -77,11 +77,16 @@ Result<RoundReport> Federation::Round() {
   for (std::size_t i = 0; i < learners_.size(); ++i) {
     LearnerRound& row = report.learners[i];
     if (options_.algorithm == Algorithm::kFedGen && report.incumbent) {
-      if (learners_[i]->resting()) learners_[i]->Follow(*report.incumbent);
+      if (learners_[i]->resting()) {
+        learners_[i]->Follow(*report.incumbent);
+        row.y = report.incumbent->y;
+        row.b = report.incumbent->b;
+      }
       row.adopted = learners_[i]->Fuse(*report.incumbent, row.was_stopped || row.took_stock);
       row.adopted_from = report.incumbent->learner;
     }
     row.stopped = learners_[i]->state().stopped;
+    row.resting = learners_[i]->resting();
     row.zeta = learners_[i]->state().zeta;
     row.episodes = learners_[i]->state().episodes;
   }
@@ -97,8 +102,8 @@ Ending Federation::FindEnding() const {
   // policies as they are now has been one, and the incumbent tempts nobody.
   const int averaged_round =
       options_.average_every > 0 ? round_ - round_ % options_.average_every : round_;
+  const Submission* incumbent = Incumbent(exchange_.knowledge());
   const auto at_rest = [&](const std::unique_ptr<Learner>& learner) {
-    const Submission* incumbent = Incumbent(exchange_.knowledge());
     const LearnerState& state = learner->state();
     const bool stock_due =
         learner->options().stock_every > 0 && state.stock_round < state.measured_round;

@@ -37,6 +37,7 @@ struct LearnerRound {
   bool was_stopped = false;       // before the round began: nothing was measured
   bool took_stock = false;        // in it
   bool stopped = false;           // after it
+  bool resting = false;           // after it: it stopped for good and holds the incumbent
   bool adopted = false;           // the incumbent, in this round
   int adopted_from = 0;           // whose
   double y = 1, b = 1;            // of theta before the step

@@ -621,6 +621,23 @@ TEST(Federation, DoesNotSettleBeforeTheLastAverageWasMeasured) {
   EXPECT_EQ(federation.state().round, 9);
 }
 
+// A mean that changes no more is measured once, also where one is due in every round.
+TEST(Federation, SettlesThoughAveragesAreDueInEveryRound) {
+  FederationOptions options;
+  options.average_every = 1;
+  Federation federation = Two(options, Always(0.5, 0), Always(0.5, 0));
+  LearnerState state = federation.learners()[1]->state();
+  state.origin = 0;
+  federation.learners()[1]->set_state(state);
+  ASSERT_TRUE(federation.Round());  // both stop, their mean is nominated
+  EXPECT_EQ(federation.FindEnding(), Ending::kNotYet);
+  ASSERT_TRUE(federation.Round());  // it is measured
+  EXPECT_EQ(federation.FindEnding(), Ending::kSettled);
+  EXPECT_EQ(federation.episodes(), 30);
+  ASSERT_TRUE(federation.Round());
+  EXPECT_EQ(federation.episodes(), 30);
+}
+
 TEST(Federation, SaysWhenAnAutomaticThresholdStopsALearnerAtOnce) {
   LearnerOptions options = WithBias(0.1);
   options.stop.rule = StopOptions::Rule::kAuto;

@@ -40,17 +40,41 @@ double LeastPairOfBiases(const TrainingSettings& settings) {
   return biases[0] + (settings.federation.average_every > 0 ? biases[0] : biases[1]);
 }
 
+// The largest b of a stock: half of the worlds cost 0, the others 1.
+double LargestStockBias(const TrainingSettings& settings, const LearnerSettings& learner) {
+  const double n = learner.stock_worlds;
+  return EmpiricalBernsteinBias(n / (n - 1) / 4, learner.stock_worlds, settings.gamma);
+}
+
 Range BiasRange(const TrainingSettings& settings) {
   Range range{1e300, 0};
   for (const LearnerSettings& learner : settings.learners) {
     range = {std::min(range.low, LeastBias(settings, learner)),
              std::max(range.high, BiasOf(settings, learner))};
+    if (learner.stock_every > 0) {
+      range.high = std::max(range.high, LargestStockBias(settings, learner));
+    }
   }
   return range;
 }
 
 // Eq. 37: fewer than 1 / b - 1; where that says nothing below 1, nobody adopts at all.
 double AdoptionLimit(double b) { return std::max(1.0, 1 / b - 1); }
+
+// Only who has stopped, or takes stock, may adopt.
+bool MayEverAdopt(const LearnerSettings& learner) {
+  return learner.stop.rule != StopOptions::Rule::kNever || learner.stock_every > 0;
+}
+
+std::string AdoptionText(const TrainingSettings& settings, double least_bias) {
+  if (settings.federation.algorithm != Algorithm::kFedGen) return "nobody adopts in this algorithm";
+  if (AdoptionLimit(least_bias) <= 1) return "no learner ever adopts";
+  if (!Any(settings, MayEverAdopt)) return "no learner ever adopts: none stops or takes stock";
+  if (!Any(settings, [](const LearnerSettings& s) { return !s.rest; })) {
+    return "a learner adopts at most once and rests then";
+  }
+  return fmt::format("a learner adopts fewer than {:.4g} times", AdoptionLimit(least_bias));
+}
 
 std::string Join(const std::vector<std::string>& reasons) {
   return fmt::format("{}", fmt::join(reasons, "; "));
@@ -70,7 +94,9 @@ std::string_view StandingName(Standing standing) {
   return "unknown";
 }
 
-std::vector<Guarantee> WhatHolds(const TrainingSettings& settings) {
+std::vector<Guarantee> WhatHolds(const TrainingSettings& given) {
+  TrainingSettings settings = given;
+  settings.learners = LearnersOf(given);
   const bool fedgen = settings.federation.algorithm == Algorithm::kFedGen;
   const Range b = BiasRange(settings);
 
@@ -111,17 +137,22 @@ std::vector<Guarantee> WhatHolds(const TrainingSettings& settings) {
                return s.step.schedule == StepOptions::Schedule::kGeometric;
              }),
          "the steps of a geometric schedule add up to too little");
-  add_if(Any(settings,
-             [](const LearnerSettings& s) {
-               return s.stop.rule == StopOptions::Rule::kPlateau ||
-                      s.stop.rule == StopOptions::Rule::kNever;
-             }),
+  add_if(fedgen && Any(settings,
+                       [](const LearnerSettings& s) {
+                         return s.stop.rule == StopOptions::Rule::kPlateau ||
+                                s.stop.rule == StopOptions::Rule::kNever;
+                       }),
          "the stop rule is not |z| < q");
   add_if(!fedgen, "nobody stops in this algorithm");
   // R4 and R5 compare measurements of the cost and need no gradient; what a learner's own steps do
   // between two adoptions follows from T3's conditions only (R6).
   const std::string steps =
       against_t3.empty() ? "" : "without T3, a learner's own steps may raise its cost";
+  std::string consensus = steps;
+  if (Any(settings, [](const LearnerSettings& s) { return s.rest; })) {
+    consensus += std::string(steps.empty() ? "" : "; ") +
+                 "who rests holds what was measured best and is not compared again";
+  }
   if (against_t3.empty()) {
     against_t3.emplace_back(
         "r <= 1 / (2 Lambda_1) and q >= 4 s-bar are not checked here: `fedgen estimate` measures "
@@ -130,13 +161,16 @@ std::vector<Guarantee> WhatHolds(const TrainingSettings& settings) {
 
   // T4 and T5 compare measurements that were selected: they need b to hold for all of them at once.
   std::vector<std::string> against_t4 = against_t1;
-  const double measurements =
-      static_cast<double>(settings.learners.size()) * settings.federation.rounds;
+  const int rounds = settings.federation.rounds;
+  const int average_every = settings.federation.average_every;
+  const double measurements = static_cast<double>(settings.learners.size()) * rounds +
+                              (average_every > 0 ? rounds / average_every : 0);
   const double gamma = settings.gamma;
+  constexpr double kLikely = 0.5;  // a promise that is kept less often is none
+  const bool joint = 1 - measurements * gamma >= kLikely;
   const std::string jointly =
-      measurements * gamma < 1 ? fmt::format(", with probability {:.4g}", 1 - measurements * gamma)
-                               : "";
-  if (measurements * gamma >= 1) {
+      joint ? fmt::format(", with probability {:.4g}", 1 - measurements * gamma) : "";
+  if (!joint) {
     against_t4.push_back(fmt::format(
         "b speaks for one measurement at a time and the run compares up to {:.0f}; gamma "
         "= {:.3g} would cover them all",
@@ -148,14 +182,11 @@ std::vector<Guarantee> WhatHolds(const TrainingSettings& settings) {
   if (own_worlds) {
     against_t4.emplace_back("learners have worlds of their own kinds");
   }
-  if (Any(settings,
-          [](const LearnerSettings& s) { return s.stop.rule == StopOptions::Rule::kNever; })) {
+  const std::vector<std::string> against_t5 = against_t4;
+  if (fedgen && Any(settings, [](const LearnerSettings& s) {
+        return s.stop.rule == StopOptions::Rule::kNever;
+      })) {
     against_t4.emplace_back("learners never stop");
-  }
-
-  std::vector<std::string> against_t5 = against_t4;
-  if (Any(settings, [](const LearnerSettings& s) { return s.rest; })) {
-    against_t5.emplace_back("resting learners follow the incumbent without a test");
   }
   if (4 * b.high >= 1) {
     against_t4.push_back(
@@ -188,19 +219,16 @@ std::vector<Guarantee> WhatHolds(const TrainingSettings& settings) {
           fmt::format("when all have stopped, no learner is worse than the best by more than 4 b = "
                       "{:.3g}, but for what it lost itself since (R4){}",
                       4 * b.high, jointly),
-          against_t4, steps),
+          against_t4, consensus),
       make("T5", "every adoption was an improvement (R5)" + jointly, against_t5, steps),
-      make("adoptions",
-           !fedgen ? "nobody adopts in this algorithm"
-           : AdoptionLimit(b.low) > 1
-               ? fmt::format("a learner adopts fewer than {:.4g} times", AdoptionLimit(b.low))
-               : "no learner ever adopts",
-           {}),
+      make("adoptions", AdoptionText(settings, b.low), {}),
       make("certificate", "holds for the winner, however it was found", {}),
   };
 }
 
-std::vector<std::string> Warnings(const TrainingSettings& settings) {
+std::vector<std::string> Warnings(const TrainingSettings& given) {
+  TrainingSettings settings = given;
+  settings.learners = LearnersOf(given);
   std::vector<std::string> warnings;
   if (settings.federation.algorithm == Algorithm::kFedGen && settings.learners.size() > 1 &&
       LeastPairOfBiases(settings) >= 1) {
@@ -213,6 +241,20 @@ std::vector<std::string> Warnings(const TrainingSettings& settings) {
     warnings.emplace_back(
         "learners have worlds of their own kinds: comparing their costs is outside T4 and T5, and "
         "the certificate speaks about [world]");
+  }
+  for (const LearnerSettings& learner : settings.learners) {
+    if (learner.stock_every == 0 ||
+        LargestStockBias(settings, learner) <= BiasOf(settings, learner)) {
+      continue;
+    }
+    warnings.push_back(fmt::format(
+        "stock_worlds = {}: b of a stock may be {:.3g}, that of an ordinary round is {:.3g}",
+        learner.stock_worlds, LargestStockBias(settings, learner), BiasOf(settings, learner)));
+    break;
+  }
+  if (Any(settings, [](const LearnerSettings& s) { return s.rest && !MayEverAdopt(s); })) {
+    warnings.emplace_back(
+        "rest = true does nothing for a learner that never stops and takes no stock");
   }
   return warnings;
 }

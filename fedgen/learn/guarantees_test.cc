@@ -89,8 +89,9 @@ TEST(WhatHolds, FollowsTheTableOfGuarantees) {  // docs/guarantees.md, section 2
        adoptions, "T3", "geometric"},
       {"plateau", one([](auto& s) { s.stop.rule = StopOptions::Rule::kPlateau; }), adoptions, "T3",
        "|z| < q"},
-      {"never", one([](auto& s) { s.stop.rule = StopOptions::Rule::kNever; }), only_t1, "T4",
-       "never stop"},
+      // Who takes stock may adopt without having stopped.
+      {"never", one([](auto& s) { s.stop.rule = StopOptions::Rule::kNever; }),
+       "T1 T2 T5(own) adoptions certificate", "T4", "never stop"},
       {"paper's b, one start", all([](auto& s) { s.bias.kind = BiasOptions::Kind::kPaper; }),
        everything, "T3", ""},
       {"paper's b, several starts", all([](auto& s) {
@@ -107,6 +108,10 @@ TEST(WhatHolds, FollowsTheTableOfGuarantees) {  // docs/guarantees.md, section 2
        "up to 800; gamma = 1.25e-05"},
       {"local", [](TrainingSettings& s) { s.federation.algorithm = Algorithm::kLocal; }, only_t1,
        "T3", "nobody stops"},
+      {"rest", all([](auto& s) { s.rest = true; }), "T1 T2 T4(own) T5 adoptions certificate", "T4",
+       "not compared again"},
+      {"gamma for too many", [](TrainingSettings& s) { s.gamma = 0.9 / 800; }, only_t1, "T5",
+       "up to 800"},
       {"fedavg", [](TrainingSettings& s) { s.federation.algorithm = Algorithm::kFedAvg; }, only_t1,
        "T4", "nobody fuses"},
   };
@@ -133,6 +138,39 @@ TEST(WhatHolds, StatesTheNumbersOfTheRun) {
   for (const Guarantee& g : WhatHolds(settings)) statements[g.name] = g.statement;
   EXPECT_THAT(statements["T4"], HasSubstr("probability 0.992"));  // 1 - 800 gamma
   EXPECT_THAT(statements["T5"], HasSubstr("probability 0.992"));
+}
+
+// 800 measurements and 20 averaged candidates; what the others do not do is not counted.
+TEST(WhatHolds, CountsWhatIsMeasured) {
+  const auto statement = [](const TrainingSettings& settings, const std::string& name) {
+    for (const Guarantee& g : WhatHolds(settings)) {
+      if (g.name == name) return g.statement;
+    }
+    return std::string();
+  };
+  TrainingSettings settings = AsAssumed();
+  settings.gamma = 1e-5;
+  settings.federation.average_every = 5;
+  EXPECT_THAT(statement(settings, "T5"), HasSubstr("probability 0.9918"));  // 1 - 820 gamma
+  settings = AsAssumed();
+  for (LearnerSettings& s : settings.learners) {
+    s.stock_every = 5;
+    s.stock_worlds = 10;
+  }
+  // All worlds of a stock cost the same, or half of them cost nothing: 7 ln(400) / 27 = 1.553 and
+  // sqrt(2 (10 / 36) ln(400) / 10) = 0.577 more.
+  settings.gamma = 0.01;
+  EXPECT_THAT(statement(settings, "T1"), HasSubstr("to 2.13"));
+  EXPECT_THAT(Warnings(settings), Contains(HasSubstr("b of a stock may be 2.13")));
+  settings.federation.algorithm = Algorithm::kLocal;
+  EXPECT_THAT(statement(settings, "T1"), HasSubstr("b = 0.1151"));
+  EXPECT_THAT(Warnings(settings), IsEmpty());
+  settings = AsAssumed();
+  for (LearnerSettings& s : settings.learners) s.rest = true;
+  EXPECT_EQ(statement(settings, "adoptions"), "a learner adopts at most once and rests then");
+  for (LearnerSettings& s : settings.learners) s.stop.rule = StopOptions::Rule::kNever;
+  EXPECT_EQ(statement(settings, "adoptions"), "no learner ever adopts: none stops or takes stock");
+  EXPECT_THAT(Warnings(settings), Contains(HasSubstr("rest = true does nothing")));
 }
 
 TEST(WhatHolds, SaysThatNobodyAdoptsIfNobodyCan) {

@@ -32,7 +32,7 @@ struct LearnerOptions {
   int candidate_worlds = 50;  // on which the Cloud's candidates are judged
   double gamma = 0.01;        // the probability that a b fails
 
-  // Beyond the paper: a learner that adopts at a stock rests from then on. It measures nothing and
+  // Beyond the paper: a learner that has adopted rests from then on. It measures nothing and
   // follows the Cloud's incumbent, which whoever found it goes on improving: two learners on one
   // policy would spend twice the episodes for one way down.
   bool rest = false;

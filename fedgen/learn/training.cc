@@ -116,8 +116,7 @@ Mlp InitialPolicy(const TrainingSettings& settings, const LearnerSettings& learn
   return mlp;
 }
 
-Federation MakeFederation(const TrainingSettings& settings, Key seed, Kernel kernel,
-                          int num_threads) {
+std::vector<LearnerSettings> LearnersOf(const TrainingSettings& settings) {
   const Algorithm algorithm = settings.federation.algorithm;
   std::vector<LearnerSettings> wanted = settings.learners;
   if (algorithm == Algorithm::kCentralized) {
@@ -126,15 +125,22 @@ Federation MakeFederation(const TrainingSettings& settings, Key seed, Kernel ker
     for (const LearnerSettings& learner : wanted) one.estimator.pairs += learner.estimator.pairs;
     wanted = {one};
   }
-  FederationOptions federation = settings.federation;
   if (algorithm != Algorithm::kFedGen) {
-    federation.average_every = 0;
     for (LearnerSettings& learner : wanted) {
       learner.stop.rule = StopOptions::Rule::kNever;
       learner.stock_every = 0;
       learner.rest = false;
     }
   }
+  return wanted;
+}
+
+Federation MakeFederation(const TrainingSettings& settings, Key seed, Kernel kernel,
+                          int num_threads) {
+  const Algorithm algorithm = settings.federation.algorithm;
+  const std::vector<LearnerSettings> wanted = LearnersOf(settings);
+  FederationOptions federation = settings.federation;
+  if (algorithm != Algorithm::kFedGen) federation.average_every = 0;
   const Key learners_key = seed.Fork(Stream::kLearner);
   const Mlp first = InitialPolicy(settings, wanted.front(), learners_key.Fork(0), kernel);
   std::vector<std::unique_ptr<Learner>> learners;

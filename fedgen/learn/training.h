@@ -82,10 +82,12 @@ std::unique_ptr<Objective> MakeObjective(const TrainingSettings& settings,
                                          const LearnerSettings& learner, Kernel kernel,
                                          int num_threads);
 
-/// Learner i draws everything from seed.Fork(Stream::kLearner).Fork(i). The algorithms we compare
-/// with are made here, from the same settings: local and fedavg never stop, fedavg begins
-/// everywhere with the policy of learner 0, and centralized is learner 0 alone with everybody's
-/// directions.
+/// The learners as the algorithm runs them. Those of the algorithms we compare with never stop,
+/// take stock or rest; centralized is learner 0 alone with everybody's directions.
+std::vector<LearnerSettings> LearnersOf(const TrainingSettings& settings);
+
+/// Learner i draws everything from seed.Fork(Stream::kLearner).Fork(i). fedavg begins everywhere
+/// with the policy of learner 0.
 Federation MakeFederation(const TrainingSettings& settings, Key seed, Kernel kernel,
                           int num_threads);
 

@@ -22,7 +22,8 @@ constexpr std::size_t kMaxLineBytes = 4096;
 constexpr double kUnbounded = std::numeric_limits<double>::max();
 constexpr int kMostInt = std::numeric_limits<int>::max();
 constexpr std::int64_t kMostInt64 = std::numeric_limits<std::int64_t>::max();
-constexpr std::array<std::string_view, 3> kStateNames = {"running", "stopped", "adopted"};
+constexpr std::array<std::string_view, 4> kStateNames = {"running", "stopped", "adopted",
+                                                         "resting"};
 
 // ---- Writing ------------------------------------------------------------------------------------
 
@@ -58,7 +59,7 @@ class RowReader {
   }
   LearnerPhase State(std::string_view column) {
     const auto* const found = std::find(kStateNames.begin(), kStateNames.end(), Next(column));
-    if (found == kStateNames.end()) Refuse("must be running, stopped or adopted");
+    if (found == kStateNames.end()) Refuse("must be running, stopped, adopted or resting");
     return found == kStateNames.end() ? LearnerPhase::kRunning
                                       : static_cast<LearnerPhase>(found - kStateNames.begin());
   }

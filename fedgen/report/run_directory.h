@@ -29,10 +29,11 @@ inline constexpr std::size_t kMaxRunFileBytes = std::size_t{256} << 20;
 enum class LearnerPhase {
   kRunning,  // it took a gradient step
   kStopped,  // its gradient is below the threshold, or was in an earlier round
-  kAdopted,  // it was stopped and took the incumbent in this round
+  kAdopted,  // it took the incumbent in this round
+  kResting,  // it adopted earlier and has followed the incumbent since: y and b are the incumbent's
 };
 
-/// "running", "stopped", "adopted".
+/// "running", "stopped", "adopted", "resting".
 std::string_view LearnerPhaseName(LearnerPhase state);
 
 inline constexpr std::string_view kMetricsHeader =

@@ -117,9 +117,9 @@ TEST(Metrics, NameFileLineColumnValueAndRule) {
   EXPECT_THAT(with("+1", "running", "0.5", rest), HasSubstr("round = +1: "));
   EXPECT_THAT(with(" 1", "running", "0.5", rest), HasSubstr("round =  1: "));
   EXPECT_EQ(with("1", "waiting", "0.5", rest),
-            "m:2: state = waiting: must be running, stopped or adopted");
+            "m:2: state = waiting: must be running, stopped, adopted or resting");
   EXPECT_EQ(with("1", "", "0.5", rest),
-            "m:2: state = (empty): must be running, stopped or adopted");
+            "m:2: state = (empty): must be running, stopped, adopted or resting");
   EXPECT_EQ(with("1", "running", "", rest), "m:2: y = (empty): must be a number");
   EXPECT_EQ(with("1", "running", "0.5x", rest), "m:2: y = 0.5x: must be a number");
   EXPECT_EQ(with("1", "running", "nan", rest), "m:2: y = nan: must be a number");
