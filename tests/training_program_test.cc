@@ -205,13 +205,17 @@ TEST_F(Training, SurvivesKillsAtAnyMoment) {
 
 // Who rests is not written down: it follows from the options and the adoptions.
 TEST_F(Training, GoesOnWithLearnersThatRest) {
-  const std::string rest =
-      "--set learner.rest=true --set learner.stop='\"never\"' --set federation.average_every=0 ";
-  ASSERT_EQ(Run("train --config '" + config_ + "'" + small_ + rest + "--out whole").exit_code, 0);
-  EXPECT_THAT(Slurp(directory_ / "whole/metrics.csv"), HasSubstr(",resting,"));
+  // Stocks large enough to tell one learner from another.
+  const std::vector<std::string> rest = {"learner.rest=true", "learner.stop=\"never\"",
+                                         "learner.stock_worlds=3000", "federation.average_every=0"};
+  std::string flags;
   std::vector<std::string> start = Start("broken");
-  start.insert(start.end(), {"--set", "learner.rest=true", "--set", "learner.stop=\"never\"",
-                             "--set", "federation.average_every=0"});
+  for (const std::string& setting : rest) {
+    flags += "--set '" + setting + "' ";
+    start.insert(start.end(), {"--set", setting});
+  }
+  ASSERT_EQ(Run("train --config '" + config_ + "'" + small_ + flags + "--out whole").exit_code, 0);
+  EXPECT_THAT(Slurp(directory_ / "whole/metrics.csv"), HasSubstr(",resting,"));
   bool killed = RunAndKill(start, 6);
   while (killed) killed = RunAndKill({"train", "--resume", "broken"}, 6);
   ExpectSameRuns("whole", "broken");
