@@ -143,10 +143,11 @@ class FiniteDifferences final : public Estimator {
     // Work in the coordinates theta / sigma of the parameters that are not frozen: h is then one
     // number, as long as a normal step (Eq. 24).
     const std::size_t n = search.mu.size();
-    const auto free_count = static_cast<double>(std::count_if(
-        search.sigma.begin(), search.sigma.end(), [](float sigma) { return sigma > 0; }));
+    const auto num_free = static_cast<std::size_t>(
+        std::ranges::count_if(search.sigma, [](float sigma) { return sigma > 0; }));
+    const auto free_count = static_cast<double>(num_free);
     DrawDirections(n, key);
-    Orthonormalize(search);
+    Orthonormalize(search, num_free);
     const double h = std::sqrt(free_count);
     std::vector<float> scale(n);
     for (std::size_t index = 0; index < n; ++index) {
@@ -183,16 +184,14 @@ class FiniteDifferences final : public Estimator {
 
  private:
   // Gram and Schmidt, twice for accuracy. More directions than parameters begin a new set.
-  void Orthonormalize(const Search& search) {
+  void Orthonormalize(const Search& search, std::size_t num_free) {
     const std::size_t n = search.mu.size();
-    const auto free_count = static_cast<std::size_t>(std::count_if(
-        search.sigma.begin(), search.sigma.end(), [](float sigma) { return sigma > 0; }));
     for (std::size_t pair = 0; pair < num_pairs(); ++pair) {
       auto& u = directions_[pair];
       for (std::size_t index = 0; index < n; ++index) {
         if (search.sigma[index] == 0) u[index] = 0;
       }
-      const std::size_t first = pair - pair % std::max<std::size_t>(free_count, 1);
+      const std::size_t first = pair - pair % std::max<std::size_t>(num_free, 1);
       for (int pass = 0; pass < 2; ++pass) {
         for (std::size_t other = first; other < pair; ++other) {
           const double along = Dot(u, directions_[other], n);

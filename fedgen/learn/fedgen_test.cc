@@ -472,6 +472,13 @@ Federation Two(const FederationOptions& options, std::unique_ptr<Objective> firs
   return {options, std::move(learners)};
 }
 
+// As if both had begun with the policy of learner 0: their mean makes sense.
+void DescendFromTheFirst(Federation& federation) {
+  LearnerState state = federation.learners()[1]->state();
+  state.origin = 0;
+  federation.learners()[1]->set_state(state);
+}
+
 TEST(Federation, FusesTheRoundAfterTheStop) {
   Federation federation = Two({}, Always(0.9, 0), Always(0.2, 2));
   const auto first = federation.Round();
@@ -579,10 +586,7 @@ TEST(Federation, HasAveragedCandidatesMeasuredInTheNextRound) {
   FederationOptions options;
   options.average_every = 2;
   Federation federation = Two(options, Always(0.5, 2), Always(0.45, 2));
-  // Both descend from learner 0.
-  LearnerState state = federation.learners()[1]->state();
-  state.origin = 0;
-  federation.learners()[1]->set_state(state);
+  DescendFromTheFirst(federation);
   ASSERT_TRUE(federation.Round());
   EXPECT_THAT(federation.state().candidates, IsEmpty());
   ASSERT_TRUE(federation.Round());
@@ -608,9 +612,7 @@ TEST(Federation, DoesNotSettleBeforeTheLastAverageWasMeasured) {
   };
   Federation federation =
       Two(options, std::make_unique<Scripted>(valley), std::make_unique<Scripted>(valley));
-  LearnerState state = federation.learners()[1]->state();
-  state.origin = 0;
-  federation.learners()[1]->set_state(state);
+  DescendFromTheFirst(federation);
   while (federation.FindEnding() == Ending::kNotYet) ASSERT_TRUE(federation.Round());
   EXPECT_EQ(federation.FindEnding(), Ending::kSettled);
   for (const auto& learner : federation.learners()) {
@@ -626,9 +628,7 @@ TEST(Federation, SettlesThoughAveragesAreDueInEveryRound) {
   FederationOptions options;
   options.average_every = 1;
   Federation federation = Two(options, Always(0.5, 0), Always(0.5, 0));
-  LearnerState state = federation.learners()[1]->state();
-  state.origin = 0;
-  federation.learners()[1]->set_state(state);
+  DescendFromTheFirst(federation);
   ASSERT_TRUE(federation.Round());  // both stop, their mean is nominated
   EXPECT_EQ(federation.FindEnding(), Ending::kNotYet);
   ASSERT_TRUE(federation.Round());  // it is measured

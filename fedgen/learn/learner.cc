@@ -100,11 +100,9 @@ bool Learner::WouldAdopt(const Submission& incumbent, bool may) const {
 
 bool Learner::Fuse(const Submission& incumbent, bool may) {
   if (!WouldAdopt(incumbent, may)) return false;
-  state_.search.mu = incumbent.theta;
+  Take(incumbent);
   state_.search.sigma = initial_sigma_;
-  state_.zeta = incumbent.y;
   state_.stopped = false;
-  state_.origin = incumbent.origin;
   state_.optimizer = {};
   state_.stop.recent.clear();  // q stays: it bounds the noise, which has not changed
   ++state_.adoptions;
@@ -114,13 +112,17 @@ bool Learner::Fuse(const Submission& incumbent, bool may) {
 
 void Learner::Follow(const Submission& incumbent) {
   FEDGEN_CHECK(resting(), "learner {} searches by itself", index_);
-  state_.search.mu = incumbent.theta;
-  state_.origin = incumbent.origin;
+  Take(incumbent);
   state_.y = incumbent.y;
   state_.b = incumbent.b;
-  state_.zeta = incumbent.y;
   state_.stopped = true;
   measurement_.reset();
+}
+
+void Learner::Take(const Submission& incumbent) {
+  state_.search.mu = incumbent.theta;
+  state_.origin = incumbent.origin;
+  state_.zeta = incumbent.y;
 }
 
 Submission Learner::Judge(const Candidate& candidate, int k, int as_learner) {

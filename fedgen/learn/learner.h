@@ -99,6 +99,8 @@ class Learner {
   const std::optional<Measurement>& measurement() const { return measurement_; }
 
  private:
+  void Take(const Submission& incumbent);
+
   int index_;
   LearnerOptions options_;
   std::unique_ptr<Objective> objective_;

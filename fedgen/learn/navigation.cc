@@ -49,7 +49,8 @@ class NavigationCosts final : public CostSource {
           if (task_index == 0) {
             Worker itself(task_, MlpOf(shape_, mu), options_.kernel, num_episodes);
             mu_steps = itself.Run(given, starts_);
-            costs.y = MeanCost(itself.episodes);
+            costs.y =
+                Mean(itself.episodes, [&](const Episode& e) { return Cost(task_.episode, e); });
             return;
           }
           auto& worker = workers[static_cast<std::size_t>(index)];
@@ -62,7 +63,9 @@ class NavigationCosts final : public CostSource {
           make_member(member, worker->theta);
           worker->SetParameters();
           worker->steps += worker->Run(given, starts_);
-          costs.members[static_cast<std::size_t>(member)] = MeanTrainingCost(worker->episodes);
+          costs.members[static_cast<std::size_t>(member)] =
+              Mean(worker->episodes,
+                   [&](const Episode& e) { return CostOf(options_.cost, task_.episode, e); });
         },
         [](std::int64_t) {});
     costs.steps = mu_steps;
@@ -127,15 +130,9 @@ class NavigationCosts final : public CostSource {
     std::int64_t steps = 0;
   };
 
-  double MeanTrainingCost(const std::vector<Episode>& episodes) const {
+  static double Mean(const std::vector<Episode>& episodes, const auto& cost) {
     double sum = 0;
-    for (const Episode& episode : episodes) sum += CostOf(options_.cost, task_.episode, episode);
-    return sum / static_cast<double>(episodes.size());
-  }
-
-  double MeanCost(const std::vector<Episode>& episodes) const {
-    double sum = 0;
-    for (const Episode& episode : episodes) sum += Cost(task_.episode, episode);
+    for (const Episode& episode : episodes) sum += cost(episode);
     return sum / static_cast<double>(episodes.size());
   }
 
