@@ -109,7 +109,9 @@ TEST_F(Cli, RefusesBadConfigurations) {
 }
 
 TEST_F(Cli, RefusesBadPolicies) {
-  ExpectMistake("evaluate " + tables_ + "-p gap-folower", 6, "did you mean gap-follower?");
+  ExpectMistake("evaluate " + tables_ + "-p gap-folower", 6,
+                "--policy = gap-folower: no such file, and the built-in policies are straight and "
+                "gap-follower");
   ASSERT_EQ(Run("policy new " + tables_ + "-o p.fgp").exit_code, 0);
   const std::string good = Slurp(directory_ / "p.fgp");
 
@@ -402,7 +404,9 @@ TEST_F(CertificateCli, AreMadeWithCare) {
   ExpectMistake("certify " + question_ + "-n 400 -o c.json", 7, "c.json: already exists");
   ExpectMistake("certify " + question_ + "-n 0 -o d.json", 2, "--worlds");
   ExpectMistake("certify " + question_ + "--confidence 1 -o d.json", 2,
-                "--confidence = 1: must be in (0, 1)");
+                "--confidence = 1: must be in [1e-6, 1 - 1e-9]");
+  ExpectMistake("certify " + question_ + "--confidence 1e-17 -o d.json", 2,
+                "--confidence = 1e-17: must be in [1e-6, 1 - 1e-9]");
   ExpectMistake("certify " + question_ + "--set lidar.beams=32 -o d.json", 5, "20 beams");
   EXPECT_FALSE(fs::exists(directory_ / "d.json"));
   // Other questions are answered on other worlds.
@@ -434,9 +438,12 @@ TEST_F(Cli, PlansCertificates) {
   EXPECT_EQ(json["alone"]["allowed_failures"], 25);
   EXPECT_GE(json["alone"]["power"].get<double>(), 0.9);
   EXPECT_EQ(json["certificate"]["worlds_without_failure"], 528);
+  // Half of 1 - confidence is lost next to 1.
+  ExpectMistake("plan --confidence 0.9999999999999999 --assume 1", 2,
+                "must be in [1e-6, 1 - 1e-9]");
   ExpectMistake("plan --safe 1", 2, "--safe = 1: must be in (0, 1)");
   ExpectMistake("plan --safe nan", 2, "--safe = nan: must be in (0, 1)");
-  ExpectMistake("plan --confidence 0", 2, "--confidence = 0: must be in (0, 1)");
+  ExpectMistake("plan --confidence 0", 2, "--confidence = 0: must be in [1e-6, 1 - 1e-9]");
   ExpectMistake("plan --assume 0.9", 2, "--assume = 0.9: must be above --safe = 0.99");
   ExpectMistake("plan --assume 0.9901", 2, "too close to --safe = 0.99");
   ExpectMistake("plan --power 0.9", 2, "--assume");

@@ -156,6 +156,20 @@ TEST_F(Training, KeepsTheInitialPolicyItWasGiven) {
   ExpectSameRuns("whole", "broken");
 }
 
+// ... and what becomes of its own copy does: the run would not end with the bytes it began for.
+TEST_F(Training, NoticesThatItsInitialPolicyWasChanged) {
+  ASSERT_EQ(Run("policy new --config '" + config_ + "' --seed 5 -o given.fgp").exit_code, 0);
+  ASSERT_EQ(Run("policy new --config '" + config_ + "' --seed 6 -o other.fgp").exit_code, 0);
+  std::vector<std::string> start = Start("broken");
+  start.insert(start.end(), {"--set", "learners=[{initial_policy=\"given.fgp\"}]"});
+  ASSERT_TRUE(RunAndKill(start, 6));
+  fs::copy_file(directory_ / "other.fgp", directory_ / "broken/policies/initial-1.fgp",
+                fs::copy_options::overwrite_existing);
+  const auto before = Bytes("broken");
+  ExpectMistake("train --resume broken", 5, "of another seed, configuration or initial policy");
+  EXPECT_TRUE(Bytes("broken") == before);
+}
+
 // A policy made for another sensor or robot would mean something else here.
 TEST_F(Training, RefusesAnInitialPolicyThatDoesNotFit) {
   ASSERT_EQ(Run("policy new --config '" + config_ + "' --seed 5 -o given.fgp").exit_code, 0);
@@ -282,6 +296,8 @@ TEST_F(Training, RefusesWhatMakesNoSense) {
   ExpectMistake("train --resume there --seed 2", 2, "--resume continues");
   ExpectMistake("train " + config + "--set learner.pairs=1 --out x", 3, "must be in 2..100000");
   ExpectMistake("train " + config + "--set federation.gamma=1 --out x", 3, "must be in (0, 1)");
+  ExpectMistake("train " + config + "--set federation.confidence=1e-17 --out x", 3,
+                "federation.confidence = 1e-17: must be in [1e-6, 1 - 1e-9]");
   ExpectMistake("train " + config + "--set learner.bias=some --out x", 3,
                 "must be a number or worlds, paper");
   EXPECT_FALSE(fs::exists(directory_ / "x"));
@@ -302,7 +318,15 @@ TEST_F(Training, RefusesWhatMakesNoSense) {
   ASSERT_EQ(Run("train " + config + small_ + "--out other --seed 9").exit_code, 0);
   fs::copy_file(directory_ / "other/checkpoint.fgc", directory_ / "run/checkpoint.fgc",
                 fs::copy_options::overwrite_existing);
+  const auto before = Bytes("run");
   ExpectMistake("train --resume run", 5, "belongs to another run");
+  EXPECT_TRUE(Bytes("run") == before);
+  // A run that was given another seed would begin elsewhere, but nothing is written of it.
+  fs::copy_file(directory_ / "run/run.json", directory_ / "other/run.json",
+                fs::copy_options::overwrite_existing);
+  const auto other = Bytes("other");
+  ExpectMistake("train --resume other", 5, "belongs to another run");
+  EXPECT_TRUE(Bytes("other") == other);
 }
 
 TEST_F(Training, WarnsThatThePrintedNumbersAllowNoAdoption) {

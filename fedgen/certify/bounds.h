@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 namespace fedgen {
 
@@ -21,6 +22,13 @@ namespace fedgen {
 //
 // Intervals for several quantities hold one by one, not all at once. Split the risk: two bounds at
 // delta / 2 each hold together with probability at least 1 - delta (Eq. 40).
+
+/// Whether somebody may ask for this confidence. Nearer to 0 or 1 the digits of 1 - confidence, and
+/// of its half that each of two statements gets (Eq. 40), are lost.
+constexpr bool IsConfidence(double confidence) {
+  return confidence >= 1e-6 && confidence <= 1 - 1e-9;
+}
+inline constexpr std::string_view kConfidenceRule = "must be in [1e-6, 1 - 1e-9]";
 
 /// An interval for a number in [0, 1]: 0 <= low <= high <= 1.
 struct ProportionInterval {

@@ -91,8 +91,8 @@ Problem ReadUnit(const Json& json, double& value) {
 
 Problem ReadConfidence(const Json& json, double& value) {
   if (json.is_number()) value = json.get<double>();
-  if (json.is_number() && value > 0 && value < 1) return std::nullopt;
-  return Describe(json) + ": must be a number in (0, 1)";
+  if (json.is_number() && IsConfidence(value)) return std::nullopt;
+  return fmt::format("{}: {}", Describe(json), kConfidenceRule);
 }
 
 Problem ReadMethod(const Json& json, BoundMethod& method) {

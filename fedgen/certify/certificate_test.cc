@@ -153,9 +153,11 @@ TEST(ParseCertificate, SaysWhatIsWrong) {
   EXPECT_EQ(with("worlds", 1e3), "c.json: worlds = 1000: must be an integer in 1..100000000");
   EXPECT_EQ(with("starts_per_world", -1),
             "c.json: starts_per_world = -1: must be an integer in 1..10000");
-  EXPECT_EQ(with("confidence", 1), "c.json: confidence = 1: must be a number in (0, 1)");
+  EXPECT_EQ(with("confidence", 1), "c.json: confidence = 1: must be in [1e-6, 1 - 1e-9]");
+  // A number, but 1 - 1e-300 is 1.
+  EXPECT_EQ(with("confidence", 1e-300), "c.json: confidence = 1e-300: must be in [1e-6, 1 - 1e-9]");
   EXPECT_EQ(with("confidence", "high"),
-            "c.json: confidence = \"high\": must be a number in (0, 1)");
+            "c.json: confidence = \"high\": must be in [1e-6, 1 - 1e-9]");
   EXPECT_EQ(with("seed", 7), "c.json: seed = 7: must be 0x and 16 lower-case hexadecimal digits");
   EXPECT_THAT(with("seed", "0x0123456789ABCDEF"), HasSubstr("lower-case"));
   EXPECT_THAT(with("policy_sha256", "abc"), HasSubstr("policy_sha256 = \"abc\": must be 64"));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "fedgen/base/hash.h"
+#include "fedgen/certify/bounds.h"
 #include "fedgen/cli/commands.h"
 #include "fedgen/cli/print.h"
 #include "fedgen/cli/progress.h"
@@ -62,9 +63,9 @@ Result<void> AskQuestion(const Task& task, const Policy& policy, const CertifyOp
     return Error{ErrorCode::kUsage, fmt::format("--worlds = {}: must be in 1..{}",
                                                 options.num_worlds, kMaxCertificateWorlds)};
   }
-  if (!(options.confidence > 0 && options.confidence < 1)) {
+  if (!IsConfidence(options.confidence)) {
     return Error{ErrorCode::kUsage,
-                 fmt::format("--confidence = {}: must be in (0, 1)", options.confidence)};
+                 fmt::format("--confidence = {}: {}", options.confidence, kConfidenceRule)};
   }
   if (const auto mismatch = FindMismatch(policy, task.lidar, task.robot)) {
     return Error{ErrorCode::kMismatch, *mismatch};

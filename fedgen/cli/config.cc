@@ -16,6 +16,7 @@
 
 #include "fedgen/base/file.h"
 #include "fedgen/base/nearest_name.h"
+#include "fedgen/certify/bounds.h"
 
 namespace fedgen {
 namespace {
@@ -612,10 +613,11 @@ void ReadFederation(Section federation, Config& config) {
   federation.Within("track_worlds", config.track_worlds, 1, 100000000);
   federation.Within("selection_worlds", config.selection_worlds, 1, 1000000000);
   federation.Within("certificate_worlds", config.certificate_worlds, 1, 1000000000);
-  for (const auto& [key, value] :
-       {std::pair{"gamma", config.training.gamma}, std::pair{"confidence", config.confidence}}) {
-    if (!(value > 0 && value < 1))
-      federation.Fail(key, fmt::format("{}: must be in (0, 1)", value));
+  if (const double gamma = config.training.gamma; !(gamma > 0 && gamma < 1)) {
+    federation.Fail("gamma", fmt::format("{}: must be in (0, 1)", gamma));
+  }
+  if (!IsConfidence(config.confidence)) {
+    federation.Fail("confidence", fmt::format("{}: {}", config.confidence, kConfidenceRule));
   }
 }
 

@@ -245,14 +245,14 @@ TEST(Config, ResolvedTextReadsBackAsItself) {
     EXPECT_EQ(again->resolved, config->resolved) << entry.path();
   }
   const Result<Config> odd = ParseConfig(
-      "[learner]\nstep = 0.1\nbias = 0.3333333333333333\n[[learners]]\nsigma = 1e-7\n[[learners]]\n"
+      "[learner]\nstep = 0.1\nbias = 0.3333333333333333\n[[learners]]\nsigma = 1e-6\n[[learners]]\n"
       "[learners.world.goal]\noffset = [8, 9]\n",
       "c.toml");
   ASSERT_TRUE(odd) << odd.error().message;
   const Result<Config> again = ParseConfig(odd->resolved, "resolved.toml");
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_EQ(again->training.learners[0].bias.given, 0.3333333333333333);
-  EXPECT_EQ(again->training.learners[0].sigma, 1e-7);
+  EXPECT_EQ(again->training.learners[0].sigma, 1e-6);
   EXPECT_EQ(again->training.learners[1].own_world->goal.offset.high, 9);
   EXPECT_EQ(again->resolved, odd->resolved);
 }

@@ -3,11 +3,13 @@
 
 #include <cmath>
 
+#include "fedgen/certify/bounds.h"
 #include "fedgen/cli/commands.h"
 #include "fedgen/cli/config.h"
 #include "fedgen/cli/print.h"
 #include "fedgen/cli/progress.h"
 #include "fedgen/learn/constants.h"
+#include "fedgen/learn/stop_rule.h"
 #include "fedgen/policy/policy_file.h"
 #include "fedgen/report/number_text.h"
 
@@ -40,20 +42,21 @@ Result<void> RunEstimate(const EstimateCommand& command) {
       MeasureConstants(*objective, search, command.repeats, kProbes, key.Fork(Stream::kEvaluation),
                        [&](std::int64_t done) { progress.Update(done); });
 
-  const double pairs = learner.estimator.pairs;
+  const std::int64_t worlds = std::int64_t{c.repeats} * learner.worlds;
   const std::optional<double> largest_step = c.largest_step();
   Print(
       "at {}: {} measurements of {} on {} each\n"
-      "  cost y                 {:.4f}, mean of the measurements\n"
+      "  cost y                 {:.4f} +- {:.4f} (99 % Hoeffding, {})\n"
       "  |z|                    {:.4g}, root mean square\n"
       "  noise of z, s-bar      {:.4g}, of which directions alone {:.4g}\n"
-      "  gradient |E z|         {}\n"
+      "  gradient |E z|         {}; noise alone would show {:.2g}\n"
       "  smoothness Lambda_1    {} over {} probes of length {:.3g}; noise alone would show "
       "{:.2g}\n",
       command.policy.empty() ? "the initial policy of learner 1" : command.policy, c.repeats,
-      Counted(learner.estimator.pairs, "pair"), Counted(learner.worlds, "world"), c.y, c.z_norm,
-      c.spread, c.direction_part,
-      c.gradient > 0 ? fmt::format("{:.4g}", c.gradient) : "not visible above its noise",
+      Counted(learner.estimator.pairs, "pair"), Counted(learner.worlds, "world"), c.y,
+      LearnerBias(worlds, 0.01), Counted(worlds, "world"), c.z_norm, c.spread, c.direction_part,
+      c.gradient() ? fmt::format("{:.3g}", *c.gradient()) : "not visible above its noise",
+      std::sqrt(c.gradient2_error),
       largest_step ? fmt::format("{:.4g}", c.smoothness) : "not visible above its noise", c.probes,
       c.probe_length, c.smoothness_noise);
   Print(
@@ -67,15 +70,8 @@ Result<void> RunEstimate(const EstimateCommand& command) {
           ? fmt::format("{:.4g}", learner.stop.threshold)
           : "by another rule");
   if (c.z_norm < c.least_threshold()) {
-    if (c.gradient > 0) {
-      const double needed = pairs * std::pow(c.least_threshold() / c.gradient, 2);
-      Print(
-          "  With that q a learner stops here at once: |z| is mostly noise. About {:.0f} pairs "
-          "instead of {:.0f}, on as many times more worlds, would show the gradient.\n",
-          std::ceil(needed), pairs);
-    } else {
-      Print("  With that q a learner stops here at once, and no gradient is visible at all.\n");
-    }
+    Print("  With that q a learner stops here at once: {}.\n",
+          PairsAdvice(c.gradient2, c.gradient2_error, c.spread, learner.estimator.pairs));
   }
   return {};
 }

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <array>
 #include <filesystem>
 
-#include "fedgen/base/nearest_name.h"
 #include "fedgen/base/parallel.h"
 #include "fedgen/cli/commands.h"
 #include "fedgen/cli/config.h"
@@ -27,11 +25,10 @@ Result<Policy> FindPolicy(const std::string& name_or_path, const LidarOptions& l
   if (const auto built_in = BuiltInPolicy(name_or_path)) return *built_in;
   std::error_code ignored;
   if (!std::filesystem::exists(name_or_path, ignored)) {
-    const std::array<std::string, 2> names = {"straight", "gap-follower"};
     return Error{ErrorCode::kIo,
                  fmt::format("--policy = {}: no such file, and the built-in policies are straight "
-                             "and gap-follower; did you mean {}?",
-                             name_or_path, NearestName(name_or_path, names))};
+                             "and gap-follower",
+                             name_or_path)};
   }
   Result<Mlp> mlp = LoadPolicy(name_or_path);
   if (!mlp) return mlp.error();

@@ -71,7 +71,7 @@ Result<std::string> MarkedRows(const std::string& path, const FileMark& mark, in
   if (rows.size() == mark.bytes && Sha256Hex(rows) == mark.sha256) return rows;
   return Error{ErrorCode::kData,
                fmt::format("{}: its rows up to round {} must be those that the run wrote ({} bytes "
-                           "of SHA-256 {:.16}...): it was altered",
+                           "of SHA-256 {:.16}...): it was altered or removed",
                            path, round, mark.bytes, mark.sha256)};
 }
 

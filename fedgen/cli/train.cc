@@ -39,7 +39,11 @@ struct Run {
 
   Key seed() const { return Key(identity.seed); }
   std::string Fingerprint() const {
-    return Sha256Hex(fmt::format("{}\n{}", identity.seed, config.resolved));
+    std::string text = fmt::format("{}\n{}", identity.seed, config.resolved);
+    for (const LearnerSettings& learner : config.training.learners) {
+      if (learner.initial_policy) text += PolicyToBinary(*learner.initial_policy);
+    }
+    return Sha256Hex(text);
   }
 };
 
@@ -108,10 +112,10 @@ Result<void> SavePolicyOf(const Run& run, const std::string& name, std::span<con
 
 std::string InitialName(std::size_t learner) { return fmt::format("initial-{}", learner + 1); }
 
-Result<void> SaveInitialPolicies(const Run& run, const Federation& federation) {
-  for (const auto& learner : federation.learners()) {
-    const std::string name = InitialName(static_cast<std::size_t>(learner->index()));
-    if (auto saved = SavePolicyOf(run, name, learner->state().search.mu); !saved) return saved;
+Result<void> SaveInitialPolicies(const Run& run,
+                                 std::span<const std::vector<float>> initial_thetas) {
+  for (std::size_t i = 0; i < initial_thetas.size(); ++i) {
+    if (auto saved = SavePolicyOf(run, InitialName(i), initial_thetas[i]); !saved) return saved;
   }
   return {};
 }
@@ -346,7 +350,10 @@ Result<void> RunTrain(const TrainCommand& command) {
 
   Federation federation =
       MakeFederation(run->config.training, run->seed(), run->kernel, run->num_threads);
-  if (auto saved = SaveInitialPolicies(*run, federation); !saved) return saved;
+  std::vector<std::vector<float>> initial_thetas;  // [learners], before the run is put where it was
+  for (const auto& learner : federation.learners()) {
+    initial_thetas.push_back(learner->state().search.mu);
+  }
   std::vector<FileMark> marks;
   if (fs::exists(run->files.Checkpoint())) {
     const std::string path = run->files.Checkpoint();
@@ -362,7 +369,8 @@ Result<void> RunTrain(const TrainCommand& command) {
   Result<KeptTables> tables = run->files.KeepRounds(federation.round(), marks);
   if (!tables) return tables.error();
 
-  // Now that nothing is wrong, what there is to say.
+  // Now that nothing is wrong, what there is to write and to say.
+  if (auto saved = SaveInitialPolicies(*run, initial_thetas); !saved) return saved;
   for (const std::string& warning : Warnings(run->config.training)) {
     PrintError("warning: {}\n", warning);
   }

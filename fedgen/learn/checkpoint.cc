@@ -298,7 +298,10 @@ Result<Checkpoint> CheckpointFromBody(std::string_view body, const std::string& 
 Result<void> Restore(const Checkpoint& checkpoint, const std::string& fingerprint,
                      const std::string& name, Federation& federation) {
   if (checkpoint.fingerprint != fingerprint) {
-    return Error{ErrorCode::kMismatch, fmt::format("{}: belongs to another run", name)};
+    return Error{ErrorCode::kMismatch,
+                 fmt::format("{}: belongs to another run: of another seed, configuration or "
+                             "initial policy",
+                             name)};
   }
   const auto& learners = federation.learners();
   const bool fits =

@@ -106,7 +106,8 @@ TEST(Checkpoint, IsRefusedByAnotherRun) {
   const auto other = Restore(checkpoint, "another", "c.fgc", same);
   ASSERT_FALSE(other);
   EXPECT_EQ(other.error().code, ErrorCode::kMismatch);
-  EXPECT_EQ(other.error().message, "c.fgc: belongs to another run");
+  EXPECT_EQ(other.error().message,
+            "c.fgc: belongs to another run: of another seed, configuration or initial policy");
   EXPECT_EQ(BytesOf(same), before);
   for (const int learners : {3, 5}) {
     Federation fewer = MakeAnalyticFederation({}, {}, ThreeWells(), 10, learners, 3, Key(1));

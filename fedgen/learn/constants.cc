@@ -69,7 +69,11 @@ GradientConstants MeasureConstants(Objective& objective, const Search& search, i
   constants.z_norm = std::sqrt(sample.mean_square);
   constants.spread = std::sqrt(sample.variance);
   constants.direction_part = std::sqrt(direction_squares / repeats);
-  constants.gradient = std::sqrt(std::max(0.0, sample.SignalSquare(n)));
+  constants.gradient2 = sample.SignalSquare(n);
+  // The noise of the mean points anywhere: its square is chi-squared with one degree of freedom for
+  // each entry, and so is known but for a factor of sqrt(2 / entries).
+  constants.gradient2_error = sample.variance / static_cast<double>(n) *
+                              std::sqrt(2.0 / static_cast<double>(sample.mean.size()));
 
   // The same worlds and directions a step away: the difference has less noise than its parts.
   for (const float sigma : search.sigma) {

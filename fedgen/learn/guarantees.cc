@@ -168,8 +168,9 @@ std::vector<Guarantee> WhatHolds(const TrainingSettings& given) {
   const double gamma = settings.gamma;
   constexpr double kLikely = 0.5;  // a promise that is kept less often is none
   const bool joint = 1 - measurements * gamma >= kLikely;
-  const std::string jointly =
-      joint ? fmt::format(", with probability {:.4g}", 1 - measurements * gamma) : "";
+  const std::string jointly = joint && against_t1.empty() ? fmt::format(", with probability {:.4g}",
+                                                                        1 - measurements * gamma)
+                                                          : "";
   if (!joint) {
     against_t4.push_back(fmt::format(
         "b speaks for one measurement at a time and the run compares up to {:.0f}; gamma "

@@ -73,23 +73,32 @@ bool ShouldStop(const StopOptions& options, const Measurement& measurement, Stop
   return Norm(measurement.z_mu) < *state.threshold;
 }
 
+std::string PairsAdvice(double signal2, double signal2_error, double spread, int pairs) {
+  // The noise falls with the number of pairs, the threshold with the noise: with m times as many,
+  // q = 4 x spread / sqrt(m) is as small as the gradient.
+  const auto needed = [&](double gradient2) {
+    const double count = kAutoFactor * kAutoFactor * spread * spread * pairs / gradient2;
+    const double unit = std::pow(10, std::floor(std::log10(count)) - 1);
+    return std::ceil(count / unit) * unit;  // two digits: it is not known better
+  };
+  if (signal2 > 2 * signal2_error) {
+    return fmt::format("about {:.0f} pairs instead of {} would show the gradient", needed(signal2),
+                       pairs);
+  }
+  return fmt::format(
+      "no gradient is visible above the noise of {} pairs, and it takes more than about {:.0f} to "
+      "show one",
+      pairs, needed(std::max(0.0, signal2) + 2 * signal2_error));
+}
+
 std::optional<std::string> ExplainStopAtOnce(const Measurement& first) {
-  const int pairs = first.pairs;
   const double norm = Norm(first.z_mu);
+  const double noise2 = first.spread * first.spread;
   const double threshold = kAutoFactor * first.spread;
   if (norm >= threshold) return std::nullopt;
-  const double signal2 = norm * norm - first.spread * first.spread;
-  if (signal2 <= 0) {
-    return fmt::format(
-        "|z| = {:.3g} is below q = 4 x spread = {:.3g} at once, and no gradient is visible above "
-        "the noise of {} pairs",
-        norm, threshold, pairs);
-  }
-  const double needed = kAutoFactor * kAutoFactor * first.spread * first.spread * pairs / signal2;
-  return fmt::format(
-      "|z| = {:.3g} is below q = 4 x spread = {:.3g} at once; about {:.0f} pairs instead of {} "
-      "would show the gradient",
-      norm, threshold, std::ceil(needed), pairs);
+  const double error = noise2 * std::sqrt(2.0 / static_cast<double>(first.z_mu.size()));
+  return fmt::format("|z| = {:.3g} is below q = 4 x spread = {:.3g}; {}", norm, threshold,
+                     PairsAdvice(norm * norm - noise2, error, first.spread, first.pairs));
 }
 
 }  // namespace fedgen

@@ -118,7 +118,15 @@ TEST(ExplainStopAtOnce, NamesTheNumberOfPairs) {  // Eq. 28
   EXPECT_NEAR(std::sqrt(3), 4 * std::sqrt(30.0 / 160), 1e-12);
   const auto lost = ExplainStopAtOnce(Measured(0.9, 1));
   ASSERT_TRUE(lost);
-  EXPECT_THAT(*lost, HasSubstr("no gradient is visible"));
+  EXPECT_THAT(*lost, HasSubstr("no gradient is visible above the noise of 30 pairs"));
+}
+
+TEST(PairsAdvice, KnowsWhatItDoesNotKnow) {
+  // 16 * 10^2 * 30 / 7 = 6857, to two digits, rounded up.
+  EXPECT_EQ(PairsAdvice(7, 3, 10, 30), "about 6900 pairs instead of 30 would show the gradient");
+  // Within two standard deviations of nothing: the gradient's square is at most 5 + 2 * 3.
+  EXPECT_THAT(PairsAdvice(5, 3, 10, 30), HasSubstr("it takes more than about 4400 to show one"));
+  EXPECT_THAT(PairsAdvice(-9, 3, 10, 30), HasSubstr("it takes more than about 8000 to show one"));
 }
 
 TEST(StopOptions, AreValidated) {

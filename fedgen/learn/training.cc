@@ -43,8 +43,8 @@ std::optional<FieldError> Validate(const LearnerSettings& settings) {
     return FieldError{"starts", fmt::format("{}: must be in 1..10000, or 0 for the world's own",
                                             settings.starts)};
   }
-  if (!(settings.sigma > 0 && settings.sigma <= 1000)) {
-    return FieldError{"sigma", fmt::format("{}: must be in (0, 1000]", settings.sigma)};
+  if (!in(settings.sigma, 1e-6, 1000)) {  // what is less is lost next to mu, in float
+    return FieldError{"sigma", fmt::format("{}: must be in [1e-6, 1000]", settings.sigma)};
   }
   if (!in(settings.sigma_rate, 0, 1e6)) {
     return FieldError{"sigma_rate", fmt::format("{}: must be in [0, 1e6]", settings.sigma_rate)};

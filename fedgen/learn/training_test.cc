@@ -140,6 +140,7 @@ TEST(LearnerSettings, AreValidated) {
   EXPECT_EQ(field([](LearnerSettings& s) { s.worlds = 0; }), "worlds");
   EXPECT_EQ(field([](LearnerSettings& s) { s.starts = -1; }), "starts");
   EXPECT_EQ(field([](LearnerSettings& s) { s.sigma = 0; }), "sigma");
+  EXPECT_EQ(field([](LearnerSettings& s) { s.sigma = 1e-38; }), "sigma");  // mu + sigma == mu
   EXPECT_EQ(field([](LearnerSettings& s) { s.sigma = std::nan(""); }), "sigma");
   EXPECT_EQ(field([](LearnerSettings& s) { s.sigma_rate = -1; }), "sigma_rate");
   EXPECT_EQ(field([](LearnerSettings& s) { s.initial_half_width = 11; }), "initial_half_width");

@@ -60,20 +60,31 @@ ProportionInterval RateInterval(const Evaluation& evaluation, std::int64_t count
                            kEvaluationConfidence);
 }
 
+ProportionInterval CostInterval(const Evaluation& evaluation) {
+  CheckCounts(evaluation);
+  const double mean = PerEpisode(evaluation, evaluation.tally.cost_sum);
+  return HoeffdingInterval(std::clamp(mean, 0.0, 1.0), evaluation.worlds(), kEvaluationConfidence);
+}
+
 std::string EvaluationJson(const Evaluation& evaluation) {
   CheckCounts(evaluation);
   const Tally& tally = evaluation.tally;
   const auto rate = [&](std::int64_t count) {
     return PerEpisode(evaluation, static_cast<double>(count));
   };
-  const ProportionInterval interval = RateInterval(evaluation, tally.reached);
+  const auto ends = [](const ProportionInterval& interval) {
+    return nlohmann::ordered_json{interval.low, interval.high};
+  };
   nlohmann::ordered_json json;
   json["worlds"] = evaluation.worlds();
   json["safe_rate"] = rate(tally.reached);
-  json["safe_rate_interval"] = {interval.low, interval.high};
+  json["safe_rate_interval"] = ends(RateInterval(evaluation, tally.reached));
   json["collision_rate"] = rate(tally.collided);
+  json["collision_rate_interval"] = ends(RateInterval(evaluation, tally.collided));
   json["timeout_rate"] = rate(tally.timed_out);
+  json["timeout_rate_interval"] = ends(RateInterval(evaluation, tally.timed_out));
   json["mean_cost"] = PerEpisode(evaluation, tally.cost_sum);
+  json["mean_cost_interval"] = ends(CostInterval(evaluation));
   json["mean_distance"] = PerEpisode(evaluation, tally.goal_distance_sum);
   json["mean_arrival_time"] = nullptr;
   if (tally.reached > 0) {
@@ -123,11 +134,8 @@ std::string EvaluationTable(const Evaluation& evaluation) {
   table += rate_row("collision", tally.collided);
   table += rate_row("time-out", tally.timed_out);
 
-  // The cost is in [0, 1] but not 0 or 1, so only Hoeffding's interval applies to it.
-  const double cost = std::clamp(PerEpisode(evaluation, tally.cost_sum), 0.0, 1.0);
-  table +=
-      UnitRow("cost J", cost, HoeffdingInterval(cost, evaluation.worlds(), kEvaluationConfidence),
-              "Hoeffding", samples);
+  table += UnitRow("cost J", PerEpisode(evaluation, tally.cost_sum), CostInterval(evaluation),
+                   "Hoeffding", samples);
   table +=
       Row("goal distance", fmt::format("{:.3f} m", PerEpisode(evaluation, tally.goal_distance_sum)),
           fmt::format("(mean at the end of {})", Counted(tally.episodes, "episode")));

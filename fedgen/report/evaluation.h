@@ -44,11 +44,16 @@ std::string_view IntervalMethod(const Evaluation& evaluation);
 /// The interval for the rate at which `count` of the episodes ended in some way.
 ProportionInterval RateInterval(const Evaluation& evaluation, std::int64_t count);
 
-/// One JSON object on one line, without a newline: worlds, safe_rate, safe_rate_interval [low,
-/// high], collision_rate, timeout_rate, mean_cost, mean_distance (m), mean_arrival_time (s; null if
-/// nothing arrived), steps, steps_per_second (null if not measured), outcome_hash (16 hex digits),
-/// interval_method, interval_confidence, episodes, starts_per_world, and what else was given of
-/// seed, policy, config, kernel, threads. Numbers have the digits that give the same double back.
+/// The interval for E[J]. J is in [0, 1] but not 0 or 1, so it is Hoeffding's for any number of
+/// starts.
+ProportionInterval CostInterval(const Evaluation& evaluation);
+
+/// One JSON object on one line, without a newline: worlds, then safe_rate, collision_rate,
+/// timeout_rate and mean_cost, each with its _interval [low, high], mean_distance (m),
+/// mean_arrival_time (s; null if nothing arrived), steps, steps_per_second (null if not measured),
+/// outcome_hash (16 hex digits), interval_method (of the rates), interval_confidence, episodes,
+/// starts_per_world, and what else was given of seed, policy, config, kernel, threads. Numbers have
+/// the digits that give the same double back.
 std::string EvaluationJson(const Evaluation& evaluation);
 
 /// A table of several lines, each ending in a newline.

@@ -39,7 +39,8 @@ TEST(EvaluationJson, GivesEveryNumberUnderItsName) {
   const auto json = nlohmann::ordered_json::parse(EvaluationJson(TenThousandWorlds()));
   EXPECT_THAT(Keys(json),
               ElementsAre("worlds", "safe_rate", "safe_rate_interval", "collision_rate",
-                          "timeout_rate", "mean_cost", "mean_distance", "mean_arrival_time",
+                          "collision_rate_interval", "timeout_rate", "timeout_rate_interval",
+                          "mean_cost", "mean_cost_interval", "mean_distance", "mean_arrival_time",
                           "steps", "steps_per_second", "outcome_hash", "interval_method",
                           "interval_confidence", "episodes", "starts_per_world"));
   EXPECT_EQ(json["worlds"], 10'000);
@@ -57,6 +58,11 @@ TEST(EvaluationJson, GivesEveryNumberUnderItsName) {
   const ProportionInterval interval = ClopperPearson(1'783, 10'000, 0.99);
   EXPECT_EQ(json["safe_rate_interval"][0], interval.low);
   EXPECT_EQ(json["safe_rate_interval"][1], interval.high);
+  EXPECT_EQ(json["collision_rate_interval"][0], ClopperPearson(8'200, 10'000, 0.99).low);
+  EXPECT_EQ(json["timeout_rate_interval"][1], ClopperPearson(17, 10'000, 0.99).high);
+  const ProportionInterval cost = HoeffdingInterval(0.87505, 10'000, 0.99);
+  EXPECT_EQ(json["mean_cost_interval"][0], cost.low);
+  EXPECT_EQ(json["mean_cost_interval"][1], cost.high);
 }
 
 TEST(EvaluationJson, AddsWhatWasGiven) {

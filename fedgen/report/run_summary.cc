@@ -128,16 +128,18 @@ std::string RunSummaryText(const RunSummary& summary) {
         "the race, {}{} each (99 % intervals, one by one)\n",
         Counted(summary.race.front().tally.episodes / summary.race_starts, "unseen world"),
         summary.race_starts == 1 ? "" : fmt::format(" with {} starts", summary.race_starts));
-    text += "  policy       safe arrival               cost J\n";
+    text += "  policy       safe arrival             cost J\n";
     for (std::size_t i = 0; i < summary.race.size(); ++i) {
       const Racer& racer = summary.race[i];
       Evaluation evaluation;
       evaluation.tally = racer.tally;
       evaluation.starts_per_world = summary.race_starts;
       const ProportionInterval interval = RateInterval(evaluation, racer.tally.reached);
-      text += fmt::format("  {:<11}  {:.4f} [{:.4f}, {:.4f}]  {:.4f}{}\n", racer.name,
-                          SafeRate(racer.tally), interval.low, interval.high, MeanCost(racer.tally),
-                          i == summary.winner ? "  <- best.fgp" : "");
+      const ProportionInterval cost = CostInterval(evaluation);
+      text +=
+          fmt::format("  {:<11}  {:.4f} [{:.4f}, {:.4f}]  {:.4f} [{:.4f}, {:.4f}]{}\n", racer.name,
+                      SafeRate(racer.tally), interval.low, interval.high, MeanCost(racer.tally),
+                      cost.low, cost.high, i == summary.winner ? "  <- best.fgp" : "");
     }
   }
   text +=
