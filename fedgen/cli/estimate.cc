@@ -43,6 +43,7 @@ Result<void> RunEstimate(const EstimateCommand& command) {
                        [&](std::int64_t done) { progress.Update(done); });
 
   const std::int64_t worlds = std::int64_t{c.repeats} * learner.worlds;
+  const std::optional<double> gradient = c.gradient();
   const std::optional<double> largest_step = c.largest_step();
   Print(
       "at {}: {} measurements of {} on {} each\n"
@@ -55,7 +56,7 @@ Result<void> RunEstimate(const EstimateCommand& command) {
       command.policy.empty() ? "the initial policy of learner 1" : command.policy, c.repeats,
       Counted(learner.estimator.pairs, "pair"), Counted(learner.worlds, "world"), c.y,
       LearnerBias(worlds, 0.01), Counted(worlds, "world"), c.z_norm, c.spread, c.direction_part,
-      c.gradient() ? fmt::format("{:.3g}", *c.gradient()) : "not visible above its noise",
+      gradient ? fmt::format("{:.3g}", *gradient) : "not visible above its noise",
       std::sqrt(c.gradient2_error),
       largest_step ? fmt::format("{:.4g}", c.smoothness) : "not visible above its noise", c.probes,
       c.probe_length, c.smoothness_noise);
