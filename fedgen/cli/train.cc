@@ -285,6 +285,13 @@ Result<void> LoadInitialPolicies(Config& config) {
 
 Result<Run> StartRun(const TrainCommand& command) {
   std::vector<std::string> overrides = command.overrides;
+  for (const std::string& given : overrides) {
+    const bool twice = (command.learners > 0 && given.starts_with("federation.learners=")) ||
+                       (!command.algorithm.empty() && given.starts_with("federation.algorithm="));
+    if (!twice) continue;
+    return Error{ErrorCode::kUsage,
+                 fmt::format("--set {}: there is a flag for that key, and it is given too", given)};
+  }
   if (command.learners > 0) {
     overrides.push_back(fmt::format("federation.learners={}", command.learners));
   }

@@ -257,6 +257,11 @@ std::vector<std::string> Warnings(const TrainingSettings& given) {
     warnings.emplace_back(
         "rest = true does nothing for a learner that never stops and takes no stock");
   }
+  if (Any(settings, [](const LearnerSettings& s) {
+        return s.sigma_rate > 0 && s.estimator.kind == EstimatorOptions::Kind::kFiniteDifferences;
+      })) {
+    warnings.emplace_back("sigma_rate does nothing with finite differences: they keep sigma");
+  }
   return warnings;
 }
 

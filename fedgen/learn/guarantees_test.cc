@@ -182,6 +182,30 @@ TEST(WhatHolds, SaysThatNobodyAdoptsIfNobodyCan) {
   EXPECT_EQ(adoptions->statement, "no learner ever adopts");
 }
 
+// gamma says nothing about a b that somebody wrote down.
+TEST(WhatHolds, NamesNoProbabilityWhereBWasGiven) {
+  TrainingSettings settings = AsAssumed();
+  const auto statement = [&] {
+    const std::vector<Guarantee> all = WhatHolds(settings);
+    return std::find_if(all.begin(), all.end(), [](const Guarantee& g) { return g.name == "T5"; })
+        ->statement;
+  };
+  EXPECT_THAT(statement(), HasSubstr(", with probability "));
+  for (LearnerSettings& learner : settings.learners) {
+    learner.bias.kind = BiasOptions::Kind::kGiven;
+    learner.bias.given = 0.05;
+  }
+  EXPECT_THAT(statement(), Not(HasSubstr("probability")));
+}
+
+TEST(Warnings, SayThatSigmaStays) {
+  TrainingSettings settings = AsAssumed();
+  settings.learners[3].sigma_rate = 0.5;
+  EXPECT_THAT(Warnings(settings), IsEmpty());
+  settings.learners[3].estimator.kind = EstimatorOptions::Kind::kFiniteDifferences;
+  EXPECT_THAT(Warnings(settings), Contains(HasSubstr("sigma_rate does nothing")));
+}
+
 TEST(Warnings, SayThatNoAdoptionCanHappen) {
   TrainingSettings settings = AsAssumed();
   settings.gamma = 0.01;
