@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <span>
 
 #include "fedgen/base/hash.h"
 #include "fedgen/cli/certify.h"
