@@ -298,6 +298,8 @@ TEST_F(Training, RefusesWhatMakesNoSense) {
   ExpectMistake("train " + config + "--set federation.gamma=1 --out x", 3, "must be in (0, 1)");
   ExpectMistake("train " + config + "--learners 2 --set federation.learners=3 --out x", 2,
                 "--set federation.learners=3: there is a flag for that key, and it is given too");
+  ExpectMistake("train " + config + "--algorithm local --set 'federation.algorithm = 1' --out x", 2,
+                "there is a flag for that key");
   ExpectMistake("train " + config + "--set federation.confidence=1e-17 --out x", 3,
                 "federation.confidence = 1e-17: must be in [1e-6, 1 - 1e-9]");
   ExpectMistake("train " + config + "--set learner.bias=some --out x", 3,

@@ -57,16 +57,19 @@ std::string SensorText(const LidarOptions& lidar) {
 
 }  // namespace
 
+Result<void> CheckConfidence(double confidence) {
+  if (IsConfidence(confidence)) return {};
+  return Error{ErrorCode::kUsage,
+               fmt::format("--confidence = {}: {}", confidence, kConfidenceRule)};
+}
+
 Result<void> AskQuestion(const Task& task, const Policy& policy, const CertifyOptions& options,
                          Certificate& certificate) {
   if (options.num_worlds < 1 || options.num_worlds > kMaxCertificateWorlds) {
     return Error{ErrorCode::kUsage, fmt::format("--worlds = {}: must be in 1..{}",
                                                 options.num_worlds, kMaxCertificateWorlds)};
   }
-  if (!IsConfidence(options.confidence)) {
-    return Error{ErrorCode::kUsage,
-                 fmt::format("--confidence = {}: {}", options.confidence, kConfidenceRule)};
-  }
+  if (auto checked = CheckConfidence(options.confidence); !checked) return checked;
   if (const auto mismatch = FindMismatch(policy, task.lidar, task.robot)) {
     return Error{ErrorCode::kMismatch, *mismatch};
   }

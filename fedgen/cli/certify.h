@@ -27,6 +27,9 @@ struct CertifyOptions {
   std::optional<std::uint64_t> seed;
 };
 
+/// Refuses a --confidence that nobody may ask for (certify/bounds.h).
+Result<void> CheckConfidence(double confidence);
+
 /// Fills the question of a certificate: who, where, how many worlds, which seed, and who asks.
 /// Leaves what was seen and what follows as it is. Fails if the policy cannot drive in the task or
 /// an option is out of range.

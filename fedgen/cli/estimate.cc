@@ -43,7 +43,6 @@ Result<void> RunEstimate(const EstimateCommand& command) {
                        [&](std::int64_t done) { progress.Update(done); });
 
   const std::int64_t worlds = std::int64_t{c.repeats} * learner.worlds;
-  const std::optional<double> gradient = c.gradient();
   const std::optional<double> largest_step = c.largest_step();
   Print(
       "at {}: {} measurements of {} on {} each\n"
@@ -56,8 +55,9 @@ Result<void> RunEstimate(const EstimateCommand& command) {
       command.policy.empty() ? "the initial policy of learner 1" : command.policy, c.repeats,
       Counted(learner.estimator.pairs, "pair"), Counted(learner.worlds, "world"), c.y,
       LearnerBias(worlds, 0.01), Counted(worlds, "world"), c.z_norm, c.spread, c.direction_part,
-      gradient ? fmt::format("{:.3g}", *gradient) : "not visible above its noise",
-      std::sqrt(c.gradient2_error),
+      c.gradient.IsVisible() ? fmt::format("{:.3g}", std::sqrt(c.gradient.value))
+                             : "not visible above its noise",
+      std::sqrt(c.gradient.error),
       largest_step ? fmt::format("{:.4g}", c.smoothness) : "not visible above its noise", c.probes,
       c.probe_length, c.smoothness_noise);
   Print(
@@ -72,7 +72,7 @@ Result<void> RunEstimate(const EstimateCommand& command) {
           : "by another rule");
   if (c.z_norm < c.least_threshold()) {
     Print("  With that q a learner stops here at once: {}.\n",
-          PairsAdvice(c.gradient2, c.gradient2_error, c.spread, learner.estimator.pairs));
+          PairsAdvice(c.gradient, c.spread, learner.estimator.pairs));
   }
   return {};
 }

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "fedgen/certify/bounds.h"
+#include "fedgen/cli/certify.h"
 #include "fedgen/cli/commands.h"
 #include "fedgen/cli/print.h"
 #include "fedgen/report/number_text.h"
@@ -58,12 +58,9 @@ std::string AnswerJson(const Answer& answer) {
 
 Result<void> RunPlan(const PlanCommand& command) {
   for (const Result<void>& checked :
-       {CheckShare("--safe", command.safe), CheckShare("--power", command.power)}) {
+       {CheckShare("--safe", command.safe), CheckConfidence(command.confidence),
+        CheckShare("--power", command.power)}) {
     if (!checked) return checked;
-  }
-  if (!IsConfidence(command.confidence)) {
-    return Error{ErrorCode::kUsage,
-                 fmt::format("--confidence = {}: {}", command.confidence, kConfidenceRule)};
   }
   if (command.assume && !(*command.assume > command.safe && *command.assume <= 1)) {
     return Error{ErrorCode::kUsage,

@@ -287,8 +287,9 @@ Result<void> LoadInitialPolicies(Config& config) {
 Result<Run> StartRun(const TrainCommand& command) {
   std::vector<std::string> overrides = command.overrides;
   for (const std::string& given : overrides) {
-    const bool twice = (command.learners > 0 && given.starts_with("federation.learners=")) ||
-                       (!command.algorithm.empty() && given.starts_with("federation.algorithm="));
+    const std::string key = given.substr(0, given.find_first_of(" \t="));
+    const bool twice = (command.learners > 0 && key == "federation.learners") ||
+                       (!command.algorithm.empty() && key == "federation.algorithm");
     if (!twice) continue;
     return Error{ErrorCode::kUsage,
                  fmt::format("--set {}: there is a flag for that key, and it is given too", given)};

@@ -28,7 +28,7 @@ struct FileMark {
 };
 
 struct Checkpoint {
-  std::string fingerprint;  // of the run's configuration and seed: who may continue from here
+  std::string fingerprint;  // of configuration, seed and given policies: who may continue
   FederationState federation;
   std::vector<LearnerState> learners;
   std::vector<FileMark> beside;

@@ -16,10 +16,8 @@ struct Sample {
   double variance = 0;  // of one vector around the mean: E|v - E v|^2
   double mean_square = 0;
 
-  // |E v|^2 without the bias that noise adds to |mean|^2.
-  double SignalSquare(std::size_t count) const {
-    const double norm = Norm(mean);
-    return norm * norm - variance / static_cast<double>(count);
+  SquaredSignal Signal(std::size_t count) const {
+    return EstimateSignal(mean, variance / static_cast<double>(count));
   }
 };
 
@@ -69,11 +67,7 @@ GradientConstants MeasureConstants(Objective& objective, const Search& search, i
   constants.z_norm = std::sqrt(sample.mean_square);
   constants.spread = std::sqrt(sample.variance);
   constants.direction_part = std::sqrt(direction_squares / repeats);
-  constants.gradient2 = sample.SignalSquare(n);
-  // The noise of the mean points anywhere: its square is chi-squared with one degree of freedom for
-  // each entry, and so is known but for a factor of sqrt(2 / entries).
-  constants.gradient2_error = sample.variance / static_cast<double>(n) *
-                              std::sqrt(2.0 / static_cast<double>(sample.mean.size()));
+  constants.gradient = sample.Signal(n);
 
   // The same worlds and directions a step away: the difference has less noise than its parts.
   for (const float sigma : search.sigma) {
@@ -102,7 +96,7 @@ GradientConstants MeasureConstants(Objective& objective, const Search& search, i
       count();
     }
     const Sample change = SampleOf(differences);
-    const double signal = std::sqrt(std::max(0.0, change.SignalSquare(n)) / length_squares);
+    const double signal = std::sqrt(std::max(0.0, change.Signal(n).value) / length_squares);
     constants.smoothness = std::max(constants.smoothness, signal);
     noise_squares += change.variance / static_cast<double>(n) / length_squares;
   }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cmath>
 #include <functional>
 #include <optional>
 
@@ -13,13 +12,12 @@ namespace fedgen {
 // measured around one point, so they are local estimates, not bounds.
 
 struct GradientConstants {
-  int repeats = 0;             // R measurements on different worlds and directions
-  double y = 1;                // mean over them
-  double z_norm = 0;           // root mean square of |z|
-  double spread = 0;           // s-bar of T3: standard deviation of z over worlds and directions
-  double direction_part = 0;   // of it, what the directions alone explain (Eq. 22)
-  double gradient2 = 0;        // |E z|^2, estimated without bias, so it may be negative
-  double gradient2_error = 0;  // what noise alone makes of that: its standard deviation
+  int repeats = 0;            // R measurements on different worlds and directions
+  double y = 1;               // mean over them
+  double z_norm = 0;          // root mean square of |z|
+  double spread = 0;          // s-bar of T3: standard deviation of z over worlds and directions
+  double direction_part = 0;  // of it, what the directions alone explain (Eq. 22)
+  SquaredSignal gradient;     // |E z|^2
   double smoothness = 0;  // Lambda_1: largest |E z(theta + h u) - E z(theta)| / h over the probes
   double smoothness_noise = 0;  // what that would be, on average, if z did not change at all
   int probes = 0;               // directions u
@@ -29,11 +27,6 @@ struct GradientConstants {
   std::optional<double> largest_step() const {
     if (smoothness <= smoothness_noise) return std::nullopt;
     return 1 / (2 * smoothness);
-  }
-  /// |E z|; none if it does not stand out from its noise.
-  std::optional<double> gradient() const {
-    if (gradient2 <= 2 * gradient2_error) return std::nullopt;
-    return std::sqrt(gradient2);
   }
   double least_threshold() const { return 4 * spread; }  // q of T3
 };

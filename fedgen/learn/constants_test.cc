@@ -34,11 +34,11 @@ TEST(MeasureConstants, FindsThoseOfAQuadratic) {
   Quadratic objective(0.5);
   const GradientConstants c =
       MeasureConstants(objective, {{3, 1}, {0.1F, 0.1F}}, 400, 50, Key(1), {});
-  EXPECT_NEAR(c.spread, 0.5, 0.01);            // the noise is +-0.5
-  EXPECT_NEAR(c.gradient().value(), 5, 0.05);  // |(3, 4)|
-  EXPECT_GT(c.smoothness, 3.9);                // some probe runs along the steeper axis
-  EXPECT_LE(c.smoothness, 4 * 1.0001);         // and none sees more than its curvature
-  EXPECT_NEAR(c.smoothness_noise, 0, 1e-4);    // the same worlds on both ends: the noise cancels
+  EXPECT_NEAR(c.spread, 0.5, 0.01);                   // the noise is +-0.5
+  EXPECT_NEAR(std::sqrt(c.gradient.value), 5, 0.05);  // |(3, 4)|
+  EXPECT_GT(c.smoothness, 3.9);                       // some probe runs along the steeper axis
+  EXPECT_LE(c.smoothness, 4 * 1.0001);                // and none sees more than its curvature
+  EXPECT_NEAR(c.smoothness_noise, 0, 1e-4);  // the same worlds on both ends: the noise cancels
   EXPECT_NEAR(c.largest_step().value_or(0), 1.0 / 8, 0.005);
   EXPECT_EQ(c.least_threshold(), 4 * c.spread);
 }
@@ -67,10 +67,10 @@ TEST(MeasureConstants, KnowsTheNoiseOfTheGradient) {
   int visible = 0;
   for (std::uint64_t trial = 0; trial < kTrials; ++trial) {
     const GradientConstants c = MeasureConstants(objective, search, 10, 0, Key(7).Fork(trial), {});
-    const double score = c.gradient2 / c.gradient2_error;
+    const double score = c.gradient.value / c.gradient.error;
     mean += score / kTrials;
     square += score * score / kTrials;
-    visible += c.gradient() ? 1 : 0;
+    visible += c.gradient.IsVisible() ? 1 : 0;
   }
   EXPECT_NEAR(mean, 0, 0.2);                // 4 standard errors
   EXPECT_NEAR(std::sqrt(square), 1, 0.15);  // 4 standard errors, and a little for few repeats

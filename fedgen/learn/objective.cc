@@ -11,4 +11,10 @@ double Norm(std::span<const double> vector) {
   return std::sqrt(squares);
 }
 
+SquaredSignal EstimateSignal(std::span<const double> vector, double squared_noise) {
+  const double norm = Norm(vector);
+  return {norm * norm - squared_noise,
+          squared_noise * std::sqrt(2.0 / static_cast<double>(vector.size()))};
+}
+
 }  // namespace fedgen

@@ -61,4 +61,17 @@ class Objective {
 /// The 2-norm.
 double Norm(std::span<const double> vector);
 
+/// |E v|^2 of a noisy vector v.
+struct SquaredSignal {
+  double value = 0;  // estimated without bias, so it may be negative
+  double error = 0;  // its standard deviation if there is nothing but noise
+
+  bool IsVisible() const { return value > 2 * error; }
+};
+
+/// From one v and the noise in it, E|v - E v|^2. Noise that points anywhere has a chi-squared
+/// square with one degree of freedom for each entry, so it is known but for a factor of sqrt(2 /
+/// entries) (Eq. 28).
+SquaredSignal EstimateSignal(std::span<const double> vector, double squared_noise);
+
 }  // namespace fedgen

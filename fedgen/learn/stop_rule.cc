@@ -73,32 +73,31 @@ bool ShouldStop(const StopOptions& options, const Measurement& measurement, Stop
   return Norm(measurement.z_mu) < *state.threshold;
 }
 
-std::string PairsAdvice(double signal2, double signal2_error, double spread, int pairs) {
+std::string PairsAdvice(const SquaredSignal& gradient, double spread, int pairs) {
   // The noise falls with the number of pairs, the threshold with the noise: with m times as many,
   // q = 4 x spread / sqrt(m) is as small as the gradient.
-  const auto needed = [&](double gradient2) {
-    const double count = kAutoFactor * kAutoFactor * spread * spread * pairs / gradient2;
+  const auto needed = [&](double square) {
+    const double count = kAutoFactor * kAutoFactor * spread * spread * pairs / square;
     const double unit = std::pow(10, std::floor(std::log10(count)) - 1);
     return std::ceil(count / unit) * unit;  // two digits: it is not known better
   };
-  if (signal2 > 2 * signal2_error) {
-    return fmt::format("about {:.0f} pairs instead of {} would show the gradient", needed(signal2),
-                       pairs);
+  if (gradient.IsVisible()) {
+    return fmt::format("about {:.0f} pairs instead of {} would show the gradient",
+                       needed(gradient.value), pairs);
   }
   return fmt::format(
       "no gradient is visible above the noise of {} pairs, and it takes more than about {:.0f} to "
       "show one",
-      pairs, needed(std::max(0.0, signal2) + 2 * signal2_error));
+      pairs, needed(std::max(0.0, gradient.value) + 2 * gradient.error));
 }
 
 std::optional<std::string> ExplainStopAtOnce(const Measurement& first) {
   const double norm = Norm(first.z_mu);
-  const double noise2 = first.spread * first.spread;
   const double threshold = kAutoFactor * first.spread;
   if (norm >= threshold) return std::nullopt;
-  const double error = noise2 * std::sqrt(2.0 / static_cast<double>(first.z_mu.size()));
+  const SquaredSignal gradient = EstimateSignal(first.z_mu, first.spread * first.spread);
   return fmt::format("|z| = {:.3g} is below q = 4 x spread = {:.3g}; {}", norm, threshold,
-                     PairsAdvice(norm * norm - noise2, error, first.spread, first.pairs));
+                     PairsAdvice(gradient, first.spread, first.pairs));
 }
 
 }  // namespace fedgen

@@ -42,10 +42,9 @@ struct StopState {
 /// Whether the learner stops here. Call once for each measurement.
 bool ShouldStop(const StopOptions& options, const Measurement& measurement, StopState& state);
 
-/// How many pairs would lift the gradient above 4 x the spread, in words (Eq. 28). signal2 is the
-/// estimate of |E z|^2 and signal2_error its standard deviation under noise alone; a gradient that
-/// stands out by less than twice that only gives a least number.
-std::string PairsAdvice(double signal2, double signal2_error, double spread, int pairs);
+/// How many pairs would lift the gradient above 4 x the spread, in words (Eq. 28). A gradient that
+/// is not visible with as many `pairs` as there were only gives a least number.
+std::string PairsAdvice(const SquaredSignal& gradient, double spread, int pairs);
 
 /// For an automatic threshold that stops a learner in its first round: a line that says so, and
 /// about how many pairs would let it move (Eq. 28). Nothing otherwise.

@@ -123,10 +123,10 @@ TEST(ExplainStopAtOnce, NamesTheNumberOfPairs) {  // Eq. 28
 
 TEST(PairsAdvice, KnowsWhatItDoesNotKnow) {
   // 16 * 10^2 * 30 / 7 = 6857, to two digits, rounded up.
-  EXPECT_EQ(PairsAdvice(7, 3, 10, 30), "about 6900 pairs instead of 30 would show the gradient");
+  EXPECT_EQ(PairsAdvice({7, 3}, 10, 30), "about 6900 pairs instead of 30 would show the gradient");
   // Within two standard deviations of nothing: the gradient's square is at most 5 + 2 * 3.
-  EXPECT_THAT(PairsAdvice(5, 3, 10, 30), HasSubstr("it takes more than about 4400 to show one"));
-  EXPECT_THAT(PairsAdvice(-9, 3, 10, 30), HasSubstr("it takes more than about 8000 to show one"));
+  EXPECT_THAT(PairsAdvice({5, 3}, 10, 30), HasSubstr("it takes more than about 4400 to show one"));
+  EXPECT_THAT(PairsAdvice({-9, 3}, 10, 30), HasSubstr("it takes more than about 8000 to show one"));
 }
 
 TEST(StopOptions, AreValidated) {

@@ -94,6 +94,9 @@ TEST(PaperTables, TableOneShowsEveryLearnerBesideThePaper) {
   EXPECT_EQ(text.find("MISSED"), std::string::npos);
   const std::string bad = Table1Text(MakeRun({0.85}), "Table 1: one");
   EXPECT_THAT(bad, HasSubstr("MISSED"));
+  RunOutcome loose = MakeRun({0.20, 0.95});
+  for (LearnerOutcome& learner : loose.learners) learner.bias = 0.5147;
+  EXPECT_THAT(Table1Text(loose, "Table 1: b of the text"), HasSubstr("2 b = 1.0294: says nothing"));
   const std::string csv = Table1Csv(MakeRun({0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9}));
   EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 1 + 9 * 3);
   EXPECT_THAT(csv, HasSubstr("8,Local,10000,"));
