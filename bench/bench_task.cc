@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "fedgen/base/check.h"
-#include "fedgen/cli/config.h"
+#include "fedgen/run/config.h"
 
 namespace fedgen {
 namespace {

@@ -8,9 +8,9 @@
 
 #include "bench/bench_task.h"
 #include "bench/stopwatch.h"
-#include "fedgen/cli/config.h"
 #include "fedgen/policy/policy_file.h"
 #include "fedgen/rollout/rollout.h"
+#include "fedgen/run/config.h"
 
 namespace fedgen {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "fedgen/base/check.h"
-#include "fedgen/learn/checkpoint.h"
+#include "fedgen/fuse/checkpoint.h"
 #include "fuzz/one_line.h"
 
 // Any bytes are a checkpoint or one line that says why not. A checkpoint that is read comes back

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "fedgen/cli/config.h"
+#include "fedgen/run/config.h"
 #include "fuzz/one_line.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "fedgen/base/check.h"
-#include "fedgen/report/run_directory.h"
-#include "fedgen/report/run_outcome.h"
+#include "fedgen/run/run_outcome.h"
+#include "fedgen/run/run_tables.h"
 #include "fuzz/one_line.h"
 
 // Any bytes are a table of a training run or one line that says why not. A table that is read,

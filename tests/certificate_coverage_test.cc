@@ -8,10 +8,10 @@
 #include <string>
 
 #include "fedgen/certify/bounds.h"
-#include "fedgen/cli/certify.h"
-#include "fedgen/cli/config.h"
 #include "fedgen/policy/policy_file.h"
 #include "fedgen/rollout/evaluate.h"
+#include "fedgen/run/certify.h"
+#include "fedgen/run/config.h"
 
 namespace fedgen {
 namespace {

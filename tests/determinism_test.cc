@@ -10,9 +10,9 @@
 #include <ostream>
 #include <string>
 
-#include "fedgen/learn/checkpoint.h"
-#include "fedgen/learn/training.h"
+#include "fedgen/fuse/checkpoint.h"
 #include "fedgen/rollout/evaluate.h"
+#include "fedgen/run/experiment.h"
 #include "tests/tasks.h"
 
 namespace fedgen {

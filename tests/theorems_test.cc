@@ -12,11 +12,11 @@
 #include <functional>
 
 #include "fedgen/certify/bounds.h"
-#include "fedgen/learn/analytic_testing.h"
+#include "fedgen/fuse/federation_testing.h"
 #include "fedgen/learn/navigation.h"
-#include "fedgen/learn/training.h"
 #include "fedgen/policy/policy_file.h"
 #include "fedgen/rollout/evaluate.h"
+#include "fedgen/run/experiment.h"
 #include "tests/tasks.h"
 
 namespace fedgen {

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "fedgen/base/check.h"
-#include "fedgen/base/nearest_name.h"
+#include "fedgen/base/text.h"
 
 // Strict reading of JSON that a stranger may have written. For the .cc files of rooms that link
 // nlohmann-json; no header of ours includes this.
@@ -36,20 +36,6 @@ struct JsonLimits {
   std::size_t max_depth = 8;
   std::size_t max_values = 100'000;
 };
-
-/// The beginning of a text as a message may show it: bytes a terminal could act on become \xNN.
-inline std::string Printable(std::string_view text) {
-  constexpr std::size_t kLongest = 40;
-  std::string shown;
-  for (const char c : text.substr(0, kLongest)) {
-    if (c >= ' ' && c <= '~') {
-      shown += c;
-    } else {
-      shown += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-    }
-  }
-  return text.size() > kLongest ? shown + "..." : shown;
-}
 
 /// A value as a message may show it; what is large is counted instead.
 inline std::string Describe(const Json& json) {

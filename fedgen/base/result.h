@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <variant>
 
@@ -86,5 +87,24 @@ class [[nodiscard]] Result<void> {
  private:
   std::optional<Error> error_;
 };
+
+/// What a Result holds, moved out of it. For FEDGEN_TRY.
+template <typename T>
+T Unwrap(Result<T>&& result) {
+  if constexpr (!std::is_void_v<T>) return *std::move(result);
+}
+
+/// The value of a Result, or out of this function with its error:
+///
+///   const Config config = FEDGEN_TRY(LoadConfig(path));
+///   FEDGEN_TRY(Save(config));
+///
+/// (A statement that is an expression: g++ and clang have it, ISO C++ does not.)
+#define FEDGEN_TRY(...)                                          \
+  __extension__({                                                \
+    auto fedgen_result = (__VA_ARGS__);                          \
+    if (!fedgen_result) return std::move(fedgen_result).error(); \
+    ::fedgen::Unwrap(std::move(fedgen_result));                  \
+  })
 
 }  // namespace fedgen

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "fedgen/base/result.h"
-#include "fedgen/cli/config.h"
 #include "fedgen/policy/policy.h"
+#include "fedgen/run/config.h"
 
 namespace fedgen {
 

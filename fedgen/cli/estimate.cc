@@ -3,15 +3,15 @@
 
 #include <cmath>
 
+#include "fedgen/base/text.h"
 #include "fedgen/certify/bounds.h"
 #include "fedgen/cli/commands.h"
-#include "fedgen/cli/config.h"
 #include "fedgen/cli/print.h"
 #include "fedgen/cli/progress.h"
 #include "fedgen/learn/constants.h"
 #include "fedgen/learn/stop_rule.h"
 #include "fedgen/policy/policy_file.h"
-#include "fedgen/report/number_text.h"
+#include "fedgen/run/config.h"
 
 namespace fedgen {
 

@@ -5,12 +5,12 @@
 
 #include "fedgen/base/parallel.h"
 #include "fedgen/cli/commands.h"
-#include "fedgen/cli/config.h"
 #include "fedgen/cli/print.h"
 #include "fedgen/cli/progress.h"
 #include "fedgen/policy/policy_file.h"
 #include "fedgen/report/evaluation.h"
 #include "fedgen/rollout/evaluate.h"
+#include "fedgen/run/config.h"
 #include "fedgen/world/world_file.h"
 
 namespace fedgen {

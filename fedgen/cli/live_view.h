@@ -4,7 +4,7 @@
 #include <chrono>
 #include <string>
 
-#include "fedgen/learn/fedgen.h"
+#include "fedgen/fuse/federation.h"
 
 namespace fedgen {
 

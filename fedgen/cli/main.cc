@@ -13,12 +13,12 @@
 #include <iostream>
 #include <limits>
 
-#include "fedgen/base/nearest_name.h"
 #include "fedgen/base/parallel.h"
+#include "fedgen/base/text.h"
+#include "fedgen/base/version.h"
 #include "fedgen/certify/certificate.h"
 #include "fedgen/cli/commands.h"
 #include "fedgen/cli/exit_code.h"
-#include "fedgen/cli/version.h"
 
 namespace fedgen {
 namespace {

@@ -3,10 +3,10 @@
 
 #include <fmt/format.h>
 
-#include "fedgen/cli/certify.h"
+#include "fedgen/base/text.h"
 #include "fedgen/cli/commands.h"
 #include "fedgen/cli/print.h"
-#include "fedgen/report/number_text.h"
+#include "fedgen/run/certify.h"
 
 namespace fedgen {
 namespace {

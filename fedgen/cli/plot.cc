@@ -7,14 +7,14 @@
 #include <vector>
 
 #include "fedgen/cli/commands.h"
-#include "fedgen/cli/config.h"
 #include "fedgen/cli/print.h"
-#include "fedgen/cli/run_files.h"
 #include "fedgen/policy/policy_file.h"
 #include "fedgen/report/figure.h"
-#include "fedgen/report/run_directory.h"
 #include "fedgen/report/run_figures.h"
 #include "fedgen/rollout/rollout.h"
+#include "fedgen/run/config.h"
+#include "fedgen/run/run_files.h"
+#include "fedgen/run/run_tables.h"
 
 namespace fedgen {
 namespace {

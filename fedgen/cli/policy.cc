@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "fedgen/base/text.h"
 #include "fedgen/cli/commands.h"
-#include "fedgen/cli/config.h"
 #include "fedgen/cli/print.h"
 #include "fedgen/policy/policy_file.h"
-#include "fedgen/report/number_text.h"
+#include "fedgen/run/config.h"
 
 namespace fedgen {
 namespace {

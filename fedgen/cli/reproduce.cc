@@ -2,19 +2,22 @@
 #include "fedgen/cli/reproduce.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <optional>
 
 #include "fedgen/base/file.h"
 #include "fedgen/base/hash.h"
-#include "fedgen/base/nearest_name.h"
+#include "fedgen/base/text.h"
+#include "fedgen/base/version.h"
 #include "fedgen/cli/print.h"
-#include "fedgen/cli/run_files.h"
-#include "fedgen/cli/version.h"
+#include "fedgen/cli/progress.h"
 #include "fedgen/report/paper_tables.h"
-#include "fedgen/report/run_directory.h"
+#include "fedgen/run/run_files.h"
+#include "fedgen/run/run_tables.h"
 
 namespace fedgen {
 namespace {
@@ -32,7 +35,7 @@ Result<void> ReproduceTable1(const ReproduceCommand& command, const Campaign& ca
   part.seed = command.seed;
   part.worlds = UnseenWorlds(command);
   part.stages = true;
-  const auto outcomes = campaign.Run("table1", {part});
+  const auto outcomes = RunParts(campaign, "table1", {part});
   if (!outcomes) return outcomes.error();
   const RunOutcome& run = outcomes->front();
   const std::string text = Table1Text(
@@ -73,7 +76,7 @@ Result<void> ReproduceTable2(const ReproduceCommand& command, const Campaign& ca
       parts.push_back(std::move(part));
     }
   }
-  const auto outcomes = campaign.Run("table2", parts);
+  const auto outcomes = RunParts(campaign, "table2", parts);
   if (!outcomes) return outcomes.error();
   auto next = outcomes->begin();
   for (Table2Column& column : columns) {
@@ -224,6 +227,31 @@ Result<std::string> SettingsText(const ReproduceCommand& command, const Experime
 }
 
 }  // namespace
+
+Result<std::vector<RunOutcome>> RunParts(const Campaign& campaign, const std::string& experiment,
+                                         const std::vector<Part>& parts) {
+  std::optional<Progress> progress;
+  std::int64_t total = 0;
+  CampaignListener listener;
+  listener.on_begin = [&](const std::string& name, std::size_t known, std::size_t all,
+                          std::int64_t episodes) {
+    PrintError("{}: {} of {} runs were done before\n", name, known, all);
+    total = episodes;
+    progress.emplace(name, "episodes", episodes);
+  };
+  listener.on_progress = [&](std::int64_t episodes) { progress->Update(episodes); };
+  listener.on_part = [&](const Part& part, const RunOutcome& outcome, std::size_t number,
+                         std::size_t missing, std::int64_t done) {
+    const double left =
+        progress->seconds() * static_cast<double>(total - done) / static_cast<double>(done);
+    PrintError("{}{} {}/{}  {}: {}, {} in {:.1f} s, {}{}\n",
+               ::isatty(STDERR_FILENO) == 1 ? "\r\033[K" : "", experiment, number, missing,
+               part.name, Counted(outcome.rounds, "round"), Counted(outcome.episodes, "episode"),
+               outcome.seconds, Counted(outcome.adoptions(), "adoption"),
+               number < missing ? "  " + DurationText(left) + " left" : "");
+  };
+  return campaign.Run(experiment, parts, listener);
+}
 
 Result<void> RunReproduce(const ReproduceCommand& command) {
   std::vector<std::string> names = {"all"};

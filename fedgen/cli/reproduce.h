@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "fedgen/cli/campaign.h"
 #include "fedgen/cli/commands.h"
+#include "fedgen/run/campaign.h"
 
 namespace fedgen {
 
@@ -17,6 +17,10 @@ namespace fedgen {
 /// overrides, the quick ones if it is quick, and these.
 Result<Config> LoadExperiment(const ReproduceCommand& command, const std::string& default_config,
                               const std::vector<std::string>& overrides);
+
+/// Runs the parts and tells on stderr how far they are.
+Result<std::vector<RunOutcome>> RunParts(const Campaign& campaign, const std::string& experiment,
+                                         const std::vector<Part>& parts);
 
 /// "paper-tables, seed 1", and that it is quick if so.
 std::string SourceText(const ReproduceCommand& command, const std::string& default_config);

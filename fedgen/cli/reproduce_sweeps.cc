@@ -6,14 +6,14 @@
 #include <cmath>
 #include <functional>
 
+#include "fedgen/base/text.h"
 #include "fedgen/certify/bounds.h"
 #include "fedgen/cli/print.h"
 #include "fedgen/cli/reproduce.h"
-#include "fedgen/learn/training.h"
-#include "fedgen/report/number_text.h"
 #include "fedgen/report/paper_tables.h"
 #include "fedgen/report/run_figures.h"
-#include "fedgen/report/run_summary.h"
+#include "fedgen/run/experiment.h"
+#include "fedgen/run/run_summary.h"
 
 namespace fedgen {
 namespace {
@@ -224,7 +224,7 @@ Result<void> ReproduceTradeoffs(const ReproduceCommand& command, const Campaign&
       }
     }
   }
-  const auto outcomes = campaign.Run("tradeoffs", parts);
+  const auto outcomes = RunParts(campaign, "tradeoffs", parts);
   if (!outcomes) return outcomes.error();
   const Result<std::string> directory = campaign.Directory("tradeoffs");
   if (!directory) return directory.error();
@@ -294,7 +294,7 @@ Result<void> ReproduceComparison(const ReproduceCommand& command, const Campaign
   for (int index = 0; index < num_seeds; ++index) {
     parts.push_back(make_part(*fedgen, Algorithm::kFedGen, index));
   }
-  const auto reference = campaign.Run("comparison", parts);
+  const auto reference = RunParts(campaign, "comparison", parts);
   if (!reference) return reference.error();
 
   // The others get the episodes that fedgen spent, as a number of rounds, so that their steps'
@@ -319,7 +319,7 @@ Result<void> ReproduceComparison(const ReproduceCommand& command, const Campaign
       parts.push_back(make_part(*std::move(config), algorithm, index));
     }
   }
-  const auto others = campaign.Run("comparison", parts);
+  const auto others = RunParts(campaign, "comparison", parts);
   if (!others) return others.error();
 
   std::vector<Contestant> all = {ContestantOf("fedgen", *reference)};

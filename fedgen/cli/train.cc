@@ -6,21 +6,22 @@
 #include <span>
 
 #include "fedgen/base/hash.h"
-#include "fedgen/cli/certify.h"
+#include "fedgen/base/text.h"
+#include "fedgen/base/version.h"
 #include "fedgen/cli/commands.h"
-#include "fedgen/cli/config.h"
 #include "fedgen/cli/live_view.h"
 #include "fedgen/cli/print.h"
 #include "fedgen/cli/progress.h"
-#include "fedgen/cli/run_files.h"
-#include "fedgen/cli/version.h"
-#include "fedgen/learn/checkpoint.h"
-#include "fedgen/learn/guarantees.h"
-#include "fedgen/learn/race.h"
+#include "fedgen/fuse/checkpoint.h"
 #include "fedgen/policy/policy_file.h"
-#include "fedgen/report/number_text.h"
-#include "fedgen/report/run_directory.h"
-#include "fedgen/report/run_summary.h"
+#include "fedgen/report/summary_text.h"
+#include "fedgen/run/certify.h"
+#include "fedgen/run/config.h"
+#include "fedgen/run/guarantees.h"
+#include "fedgen/run/race.h"
+#include "fedgen/run/run_files.h"
+#include "fedgen/run/run_summary.h"
+#include "fedgen/run/run_tables.h"
 
 namespace fedgen {
 namespace {

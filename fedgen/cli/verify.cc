@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include "fedgen/cli/certify.h"
 #include "fedgen/cli/commands.h"
 #include "fedgen/cli/print.h"
 #include "fedgen/cli/progress.h"
+#include "fedgen/run/certify.h"
 
 namespace fedgen {
 namespace {

@@ -5,13 +5,13 @@
 #include <filesystem>
 
 #include "fedgen/base/file.h"
+#include "fedgen/base/text.h"
 #include "fedgen/cli/commands.h"
-#include "fedgen/cli/config.h"
 #include "fedgen/cli/print.h"
 #include "fedgen/cli/progress.h"
 #include "fedgen/report/figure.h"
-#include "fedgen/report/number_text.h"
 #include "fedgen/rollout/rollout.h"
+#include "fedgen/run/config.h"
 #include "fedgen/world/world_file.h"
 
 namespace fedgen {

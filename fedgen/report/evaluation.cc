@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "fedgen/base/check.h"
-#include "fedgen/report/number_text.h"
+#include "fedgen/base/text.h"
 
 namespace fedgen {
 namespace {

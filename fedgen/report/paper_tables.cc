@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "fedgen/base/text.h"
 #include "fedgen/report/evaluation.h"
-#include "fedgen/report/number_text.h"
 
 namespace fedgen {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "fedgen/report/run_outcome.h"
+#include "fedgen/run/run_outcome.h"
 
 namespace fedgen {
 

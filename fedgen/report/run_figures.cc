@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "fedgen/base/check.h"
+#include "fedgen/base/text.h"
 #include "fedgen/certify/bounds.h"
-#include "fedgen/report/number_text.h"
 #include "fedgen/report/picture.h"
 
 namespace fedgen {

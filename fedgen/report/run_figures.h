@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "fedgen/report/chart.h"
-#include "fedgen/report/run_directory.h"
+#include "fedgen/run/run_tables.h"
 
 namespace fedgen {
 

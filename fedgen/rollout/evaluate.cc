@@ -34,6 +34,12 @@ void Tally::Add(const EpisodeOptions& options, std::int64_t index, const Episode
   outcome_hash += Scramble(what + Scramble(static_cast<std::uint64_t>(index) + 1));
 }
 
+double SafeRate(const Tally& tally) {
+  return static_cast<double>(tally.reached) / static_cast<double>(tally.episodes);
+}
+
+double MeanCost(const Tally& tally) { return tally.cost_sum / static_cast<double>(tally.episodes); }
+
 Tally Evaluate(const Task& task, const Policy& policy, const WorldSource& worlds,
                const EvaluateOptions& options,
                const std::function<void(std::int64_t done)>& on_progress,

@@ -25,6 +25,9 @@ struct Tally {
   void Add(const EpisodeOptions& options, std::int64_t index, const Episode& episode);
 };
 
+double SafeRate(const Tally& tally);  // share of safe arrivals; requires episodes >= 1
+double MeanCost(const Tally& tally);  // E[J]; requires episodes >= 1
+
 struct EvaluateOptions {
   std::int64_t num_worlds = 10000;  // >= 1
   int starts_per_world = 1;         // >= 1

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fedgen/base/result.h"
+#include "fedgen/run/experiment.h"
+#include "fedgen/run/race.h"
+
+namespace fedgen {
+
+// An experiment as a TOML file (docs/configuration.md lists every key). Every key has a default and
+// may be left out; an unknown key, a wrong type or a value out of range is an error that names the
+// file, the line, the key and the rule.
+
+struct Config {
+  TrainingSettings training;         // task, network, federation, learners
+  double initial_half_width = 0.02;  // of a new network's weights (DrawParameters), in [0, 10]
+  int num_learners = 8;              // 1..1000
+  std::vector<std::string> initial_policies;  // [num_learners] files of theta_0; empty: drawn
+  int track_every = 0;             // rounds between looks at the truth (truth.csv); 0 for never
+  int track_worlds = 1000;         // worlds of each look
+  int selection_worlds = 10000;    // on which the finals race
+  Prize prize = Prize::kCost;      // for what
+  int certificate_worlds = 20000;  // on which the winner is certified
+  double confidence = 0.99;        // of the certificate
+
+  std::string resolved;  // all of the above as TOML; reading it gives the same configuration
+
+  const Task& task() const { return training.task; }
+};
+
+/// Reads a configuration from text; `name` stands for the file in messages. Each override is
+/// `key=value` in TOML's own spelling (strings may go without quotes) and replaces what the text
+/// says.
+Result<Config> ParseConfig(std::string_view text, const std::string& name,
+                           std::span<const std::string> overrides = {});
+
+Result<Config> LoadConfig(const std::string& path, std::span<const std::string> overrides = {});
+
+}  // namespace fedgen

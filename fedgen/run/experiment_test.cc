@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fedgen/run/experiment.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "fedgen/fuse/checkpoint.h"
+#include "tests/tasks.h"
+
+namespace fedgen {
+namespace {
+
+TrainingSettings Small(Algorithm algorithm, int num_learners = 3) {
+  TrainingSettings settings;
+  settings.task = TablesTask();
+  settings.task.episode.horizon = 60;
+  settings.policy.hidden = {4};
+  settings.policy.state_inputs = false;
+  settings.federation.algorithm = algorithm;
+  settings.federation.rounds = 3;
+  LearnerSettings learner;
+  learner.worlds = 4;
+  learner.estimator.pairs = 3;
+  learner.stop.rule = StopOptions::Rule::kNever;
+  settings.learners.assign(static_cast<std::size_t>(num_learners), learner);
+  return settings;
+}
+
+TEST(BiasOf, KnowsThreeKinds) {  // Eq. 18
+  TrainingSettings settings = Small(Algorithm::kFedGen);
+  LearnerSettings& learner = settings.learners[0];
+  learner.worlds = 50;
+  learner.starts = 4;
+  EXPECT_DOUBLE_EQ(BiasOf(settings, learner), std::sqrt(std::log(200.0) / 100));
+  EXPECT_NEAR(BiasOf(settings, learner), 0.2302, 5e-5);
+  learner.bias.kind = BiasOptions::Kind::kPaper;
+  EXPECT_DOUBLE_EQ(BiasOf(settings, learner), std::sqrt(std::log(200.0) / 400));
+  learner.starts = 0;
+  settings.task.world.start.per_world = 9;
+  EXPECT_DOUBLE_EQ(BiasOf(settings, learner), std::sqrt(std::log(200.0) / 900));
+  settings.gamma = 0.05;
+  EXPECT_DOUBLE_EQ(BiasOf(settings, learner), std::sqrt(std::log(40.0) / 900));
+  learner.bias = {BiasOptions::Kind::kGiven, 0.037};
+  EXPECT_EQ(BiasOf(settings, learner), 0.037);
+}
+
+TEST(TaskOf, TakesTheLearnersOwnWorldAndStarts) {
+  TrainingSettings settings = Small(Algorithm::kFedGen);
+  LearnerSettings learner;
+  EXPECT_EQ(CanonicalTask(TaskOf(settings, learner)), CanonicalTask(settings.task));
+  learner.starts = 5;
+  EXPECT_EQ(TaskOf(settings, learner).world.start.per_world, 5);
+  learner.own_world = MixedTask().world;
+  Task mixed = settings.task;
+  mixed.world = MixedTask().world;
+  mixed.world.start.per_world = 5;
+  EXPECT_EQ(CanonicalTask(TaskOf(settings, learner)), CanonicalTask(mixed));
+}
+
+std::int64_t EpisodesOfOneRound(const TrainingSettings& settings) {
+  Federation federation = MakeFederation(settings, Key(1), BestKernel(), 1);
+  EXPECT_TRUE(federation.Round());
+  return federation.episodes();
+}
+
+TEST(MakeFederation, GivesEveryAlgorithmTheSameEpisodes) {
+  const std::int64_t fedgen = EpisodesOfOneRound(Small(Algorithm::kFedGen));
+  EXPECT_EQ(fedgen, 3 * (2 * 3 + 1) * 4);
+  EXPECT_EQ(EpisodesOfOneRound(Small(Algorithm::kLocal)), fedgen);
+  EXPECT_EQ(EpisodesOfOneRound(Small(Algorithm::kFedAvg)), fedgen);
+  // One learner with everybody's directions looks at mu once instead of three times.
+  EXPECT_EQ(EpisodesOfOneRound(Small(Algorithm::kCentralized)), fedgen - 2 * 4);
+}
+
+TEST(MakeFederation, BeginsAsTheAlgorithmAsks) {
+  const Federation fedgen = MakeFederation(Small(Algorithm::kFedGen), Key(1), BestKernel(), 1);
+  const Federation local = MakeFederation(Small(Algorithm::kLocal), Key(1), BestKernel(), 1);
+  const Federation fedavg = MakeFederation(Small(Algorithm::kFedAvg), Key(1), BestKernel(), 1);
+  const Federation one = MakeFederation(Small(Algorithm::kCentralized), Key(1), BestKernel(), 1);
+  const auto mu = [](const Federation& f, std::size_t i) {
+    return f.learners()[i]->state().search.mu;
+  };
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(mu(local, i), mu(fedgen, i));
+    EXPECT_EQ(mu(fedavg, i), mu(fedgen, 0));
+  }
+  EXPECT_NE(mu(fedgen, 0), mu(fedgen, 1));
+  ASSERT_EQ(one.learners().size(), 1U);
+  EXPECT_EQ(mu(one, 0), mu(fedgen, 0));
+  // A learner's beginning does not depend on how many others there are.
+  const Federation two = MakeFederation(Small(Algorithm::kFedGen, 2), Key(1), BestKernel(), 1);
+  EXPECT_EQ(mu(two, 1), mu(fedgen, 1));
+  EXPECT_NE(mu(MakeFederation(Small(Algorithm::kFedGen), Key(2), BestKernel(), 1), 0),
+            mu(fedgen, 0));
+  TrainingSettings stopping = Small(Algorithm::kLocal);
+  stopping.learners[0].stop = {StopOptions::Rule::kGradient, 1e9};
+  Federation never = MakeFederation(stopping, Key(1), BestKernel(), 1);
+  EXPECT_FALSE(never.Round()->learners[0].stopped);
+}
+
+TEST(MakeFederation, TakesAGivenInitialPolicy) {
+  TrainingSettings settings = Small(Algorithm::kFedGen);
+  Mlp mlp = ShapeOf(settings);
+  DrawParameters(Key(9), 1, mlp);
+  settings.learners[1].initial_policy = mlp;
+  settings.normalisation = Normalisation::kMeasured;
+  settings.normalisation_worlds = 2;
+  const Federation federation = MakeFederation(settings, Key(1), BestKernel(), 1);
+  EXPECT_EQ(federation.learners()[1]->state().search.mu, ThetaOf(mlp));
+  const Mlp measured = MlpOf(mlp, federation.learners()[0]->state().search.mu);
+  EXPECT_NE(measured.input_scale, mlp.input_scale);
+}
+
+TEST(MakeFederation, GivesTheSameBitsForAnyThreadsAndKernel) {
+  TrainingSettings settings = Small(Algorithm::kFedGen);
+  settings.normalisation = Normalisation::kMeasured;
+  settings.normalisation_worlds = 3;
+  const auto run = [&](Kernel kernel, int threads) {
+    Federation federation = MakeFederation(settings, Key(3), kernel, threads);
+    for (int k = 0; k < 3; ++k) EXPECT_TRUE(federation.Round());
+    return CheckpointToBytes(CheckpointOf(federation, "f"));
+  };
+  const std::string alone = run(Kernel::kScalar, 1);
+  for (const int threads : {1, 2, 3, 8}) {
+    for (const Kernel kernel : {Kernel::kScalar, BestKernel()}) {
+      EXPECT_EQ(run(kernel, threads), alone) << threads << " threads, " << KernelName(kernel);
+    }
+  }
+}
+
+TEST(LearnerSettings, AreValidated) {
+  EXPECT_FALSE(Validate(LearnerSettings{}));
+  const auto field = [](void (*spoil)(LearnerSettings&)) {
+    LearnerSettings settings;
+    spoil(settings);
+    const auto error = Validate(settings);
+    return error ? error->field : "none";
+  };
+  EXPECT_EQ(field([](LearnerSettings& s) { s.worlds = 0; }), "worlds");
+  EXPECT_EQ(field([](LearnerSettings& s) { s.starts = -1; }), "starts");
+  EXPECT_EQ(field([](LearnerSettings& s) { s.sigma = 0; }), "sigma");
+  EXPECT_EQ(field([](LearnerSettings& s) { s.sigma = 1e-38; }), "sigma");  // mu + sigma == mu
+  EXPECT_EQ(field([](LearnerSettings& s) { s.sigma = std::nan(""); }), "sigma");
+  EXPECT_EQ(field([](LearnerSettings& s) { s.sigma_rate = -1; }), "sigma_rate");
+  EXPECT_EQ(field([](LearnerSettings& s) { s.initial_half_width = 11; }), "initial_half_width");
+  EXPECT_EQ(field([](LearnerSettings& s) { s.bias.given = 0; }), "bias");
+  EXPECT_EQ(field([](LearnerSettings& s) { s.cost.distance_weight = -1; }), "distance_weight");
+  EXPECT_EQ(field([](LearnerSettings& s) { s.cost.margin = -1; }), "margin");
+  EXPECT_EQ(field([](LearnerSettings& s) { s.estimator.pairs = 1; }), "pairs");
+  EXPECT_EQ(field([](LearnerSettings& s) { s.step.step = 0; }), "step");
+  EXPECT_EQ(field([](LearnerSettings& s) { s.stop.window = 0; }), "window");
+}
+
+}  // namespace
+}  // namespace fedgen

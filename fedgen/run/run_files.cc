@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fedgen/run/run_files.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <regex>
+#include <vector>
+
+#include "fedgen/base/file.h"
+#include "fedgen/run/run_tables.h"
+
+namespace fedgen {
+namespace {
+
+namespace fs = std::filesystem;
+
+Error IoError(const std::string& path, const std::error_code& code) {
+  return {ErrorCode::kIo, fmt::format("{}: {}", path, code.message())};
+}
+
+// Without dots and without a slash at the end: what stands there has a parent and a name.
+fs::path PlainPath(const std::string& directory) {
+  const fs::path path = fs::path(directory).lexically_normal();
+  return path.has_filename() ? path : path.parent_path();
+}
+
+// The round a row begins with; nothing if it does not begin with a number.
+std::optional<int> RoundOf(std::string_view row) {
+  int round = 0;
+  const auto [end, error] = std::from_chars(row.data(), row.data() + row.size(), round);
+  if (error != std::errc() || end == row.data() + row.size() || *end != ',') return std::nullopt;
+  return round;
+}
+
+// Header and whole rows of rounds up to `round`. The file need not be there.
+Result<std::string> KeptRows(const std::string& path, std::string_view header, int round) {
+  std::string kept = std::string(header) + "\n";
+  if (!fs::exists(path)) return kept;
+  const Result<std::string> text = ReadFile(path, kMaxRunFileBytes);
+  if (!text) return text.error();
+  std::string_view rest = *text;
+  bool first = true;
+  for (std::size_t end = rest.find('\n'); end != std::string_view::npos; end = rest.find('\n')) {
+    const std::string_view row = rest.substr(0, end);
+    rest.remove_prefix(end + 1);
+    if (std::exchange(first, false)) continue;
+    const std::optional<int> of = RoundOf(row);
+    if (of && *of <= round) kept += std::string(row) + "\n";
+  }
+  return kept;
+}
+
+// What the file held when it was marked. Somebody may have changed it since, and a run that goes on
+// from there would not end with its bytes.
+Result<std::string> MarkedRows(const std::string& path, const FileMark& mark, int round) {
+  std::error_code code;
+  std::string rows;
+  if (fs::exists(path, code)) {
+    Result<std::string> text = ReadFile(path, kMaxRunFileBytes);
+    if (!text) return text.error();
+    rows = text->substr(0, std::min<std::size_t>(text->size(), mark.bytes));
+  }
+  if (rows.size() == mark.bytes && Sha256Hex(rows) == mark.sha256) return rows;
+  return Error{ErrorCode::kData,
+               fmt::format("{}: its rows up to round {} must be those that the run wrote ({} bytes "
+                           "of SHA-256 {:.16}...): it was altered or removed",
+                           path, round, mark.bytes, mark.sha256)};
+}
+
+}  // namespace
+
+GrowingTable::GrowingTable(std::string path, std::string_view text)
+    : path_(std::move(path)), bytes_(text.size()) {
+  hash_.Add(text);
+}
+
+Result<void> GrowingTable::Append(std::string_view rows) {
+  if (auto done = AppendToFile(path_, rows); !done) return done;
+  bytes_ += rows.size();
+  hash_.Add(rows);
+  return {};
+}
+
+FileMark GrowingTable::Mark() const {
+  return {fs::path(path_).filename().string(), bytes_, hash_.Hex()};
+}
+
+Result<KeptTables> RunFiles::KeepRounds(int round, std::span<const FileMark> marks) const {
+  // Round 0 of the truth is looked at before the first checkpoint: with no round done it is looked
+  // at again.
+  const int last = round > 0 ? round : -1;
+  const std::pair<std::string, std::string_view> tables[] = {
+      {Metrics(), kMetricsHeader}, {Truth(), kTruthHeader}, {Timing(), kTimingHeader}};
+  std::vector<std::string> kept;
+  for (const auto& [path, header] : tables) {
+    const std::string name = fs::path(path).filename().string();
+    const auto mark =
+        std::find_if(marks.begin(), marks.end(), [&](const FileMark& m) { return m.name == name; });
+    Result<std::string> rows =
+        mark == marks.end() ? KeptRows(path, header, last) : MarkedRows(path, *mark, round);
+    if (!rows) return rows.error();
+    kept.push_back(*std::move(rows));
+  }
+  const auto timing = ParseTiming(kept[2], Timing());
+  if (!timing) return timing.error();
+  for (std::size_t index = 0; index < kept.size(); ++index) {
+    auto done = WriteFileAtomically(tables[index].first, kept[index], IfExists::kReplace);
+    if (!done) return done.error();
+  }
+  return KeptTables{
+      {Metrics(), kept[0]}, {Truth(), kept[1]}, timing->empty() ? 0.0 : timing->back().seconds};
+}
+
+Result<RunFiles> CreateRun(const std::string& directory, const RunIdentity& identity,
+                           const std::string& resolved_config,
+                           std::span<const FileToBegin> policies) {
+  std::error_code code;
+  const fs::path path = PlainPath(directory);
+  if (path.empty()) return Error{ErrorCode::kUsage, "--out is empty"};
+  const fs::file_type there = fs::symlink_status(path, code).type();
+  if (there == fs::file_type::none) return IoError(directory, code);  // a name that cannot be
+  if (there != fs::file_type::not_found) {
+    const bool run = fs::exists(RunFiles(directory).Identity(), code);
+    return Error{ErrorCode::kExists,
+                 fmt::format("{}: already exists and was left as it is{}", directory,
+                             run ? fmt::format(" (--resume {} goes on with it)", directory) : "")};
+  }
+  if (path.has_parent_path()) {
+    fs::create_directories(path.parent_path(), code);
+    if (code) return IoError(path.parent_path().string(), code);
+  }
+  // Filled under another name, so that it is either a run or not there.
+  const std::string temporary = fmt::format("{}.{}.0", path.string(), ::getpid());
+  fs::create_directory(temporary, code);
+  if (code) return IoError(temporary, code);
+  const RunFiles filling(temporary);
+  Result<void> done = {};
+  for (const char* inner : {"/policies", "/figures"}) {
+    fs::create_directory(temporary + inner, code);
+    if (code) done = IoError(temporary + inner, code);
+  }
+  if (done) done = WriteFileAtomically(filling.Config(), resolved_config, IfExists::kReplace);
+  for (const FileToBegin& policy : policies) {
+    if (done) {
+      done = WriteFileAtomically(filling.Policy(policy.name), policy.bytes, IfExists::kReplace);
+    }
+  }
+  if (done) {
+    done = WriteFileAtomically(filling.Identity(), RunIdentityToJson(identity), IfExists::kReplace);
+  }
+  if (done) {
+    fs::rename(temporary, path, code);
+    if (code) done = IoError(directory, code);
+    // Somebody else made it in the meantime.
+    if (code == std::errc::directory_not_empty || code == std::errc::file_exists) {
+      done = Error{ErrorCode::kExists,
+                   fmt::format("{}: already exists and was left as it is", directory)};
+    }
+  }
+  if (!done) {
+    fs::remove_all(temporary, code);
+    return done.error();
+  }
+  return RunFiles(path.string());
+}
+
+Result<RunFiles> OpenRun(const std::string& directory) {
+  std::error_code code;
+  RunFiles files(PlainPath(directory).string());
+  if (!fs::exists(files.Identity(), code)) {
+    return Error{ErrorCode::kIo, fmt::format("{}: holds no run (no run.json)", directory)};
+  }
+  // AtomicFile's temporary names end in a process id and a counter.
+  static const std::regex leftover(R"(.*\.\d+\.\d+)");
+  for (const char* inner : {"", "/policies", "/figures"}) {
+    fs::create_directories(files.directory() + inner, code);
+    for (const auto& entry : fs::directory_iterator(files.directory() + inner, code)) {
+      const std::string name = entry.path().filename().string();
+      std::error_code ignored;
+      if (entry.is_regular_file(ignored) && std::regex_match(name, leftover)) {
+        fs::remove(entry.path(), ignored);
+      }
+    }
+    if (code) return IoError(files.directory() + inner, code);
+  }
+  return files;
+}
+
+Result<RunIdentity> LoadRunIdentity(const RunFiles& files) {
+  const Result<std::string> text = ReadFile(files.Identity(), 1 << 20);
+  if (!text) return text.error();
+  return ParseRunIdentity(*text, files.Identity());
+}
+
+Result<RunLock> RunLock::Take(const RunFiles& files) {
+  const std::string path = files.Identity();
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) {
+    return Error{ErrorCode::kIo, fmt::format("{}: cannot open: {}", path, std::strerror(errno))};
+  }
+  RunLock lock(descriptor);
+  if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
+    return Error{ErrorCode::kIo,
+                 fmt::format("{}: another process is training here", files.directory())};
+  }
+  return lock;
+}
+
+RunLock::~RunLock() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+}  // namespace fedgen

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "fedgen/base/hash.h"
+#include "fedgen/base/result.h"
+#include "fedgen/fuse/checkpoint.h"
+#include "fedgen/run/run_identity.h"
+
+namespace fedgen {
+
+// The directory of a training run: its layout, its beginning, and its clean-up after a kill.
+//
+//   run.json          seed and name: what config.toml does not hold
+//   config.toml       the resolved configuration
+//   checkpoint.fgc    the run after its last complete round
+//   metrics.csv, truth.csv, timing.csv    rows that grow (report/run_directory.h)
+//   policies/*.fgp, certificate.json, summary.json, figures/    written at the end
+//
+// Everything but timing.csv depends on the configuration and the seed only.
+
+/// A table of a run as it grows, and what a checkpoint says about it. Costs as much as the rows
+/// that are appended: the file is not read again.
+class GrowingTable {
+ public:
+  /// A table at `path` that holds this text.
+  GrowingTable(std::string path, std::string_view text);
+
+  Result<void> Append(std::string_view rows);
+  FileMark Mark() const;
+
+ private:
+  std::string path_;
+  std::uint64_t bytes_ = 0;
+  RunningSha256 hash_;
+};
+
+struct KeptTables {
+  GrowingTable metrics, truth;
+  double seconds;  // of training until then
+};
+
+class RunFiles {
+ public:
+  explicit RunFiles(std::string directory) : directory_(std::move(directory)) {}
+
+  const std::string& directory() const { return directory_; }
+  std::string Identity() const { return directory_ + "/run.json"; }
+  std::string Config() const { return directory_ + "/config.toml"; }
+  std::string Checkpoint() const { return directory_ + "/checkpoint.fgc"; }
+  std::string Metrics() const { return directory_ + "/metrics.csv"; }
+  std::string Truth() const { return directory_ + "/truth.csv"; }
+  std::string Timing() const { return directory_ + "/timing.csv"; }
+  std::string Summary() const { return directory_ + "/summary.json"; }
+  std::string Certificate() const { return directory_ + "/certificate.json"; }
+  std::string Policy(const std::string& name) const {
+    return directory_ + "/policies/" + name + ".fgp";
+  }
+  std::string Figure(const std::string& name) const { return directory_ + "/figures/" + name; }
+
+  /// Makes the tables what they were after `round`: drops rows of later rounds and a half-written
+  /// last row, and gives a table that is missing its header. `marks` (FileMarks of metrics.csv and
+  /// truth.csv, or none for a run that began without them) say what the tables held then: one that
+  /// does not begin with just that is an error, and nothing is touched.
+  Result<KeptTables> KeepRounds(int round, std::span<const FileMark> marks) const;
+
+ private:
+  std::string directory_;
+};
+
+/// A policy that a run begins with: its name in policies/ and its bytes.
+struct FileToBegin {
+  std::string name;
+  std::string bytes;
+};
+
+/// Makes the directory with run.json, config.toml and the given policies in it, all at once;
+/// refuses one that exists.
+Result<RunFiles> CreateRun(const std::string& directory, const RunIdentity& identity,
+                           const std::string& resolved_config,
+                           std::span<const FileToBegin> policies = {});
+
+/// A directory that CreateRun made. Removes what a killed program left half-written.
+Result<RunFiles> OpenRun(const std::string& directory);
+
+Result<RunIdentity> LoadRunIdentity(const RunFiles& files);
+
+/// Holds a run for this process alone until it ends, however it ends.
+class RunLock {
+ public:
+  /// Refuses a run that another process holds.
+  static Result<RunLock> Take(const RunFiles& files);
+  RunLock(RunLock&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  RunLock& operator=(RunLock&&) = delete;
+  RunLock(const RunLock&) = delete;
+  RunLock& operator=(const RunLock&) = delete;
+  ~RunLock();
+
+ private:
+  explicit RunLock(int descriptor) : descriptor_(descriptor) {}
+  int descriptor_;
+};
+
+}  // namespace fedgen

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fedgen/run/run_summary.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+namespace fedgen {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json RacerJson(const Racer& racer) {
+  return {{"name", racer.name},
+          {"episodes", racer.tally.episodes},
+          {"safe_rate", SafeRate(racer.tally)},
+          {"mean_cost", MeanCost(racer.tally)}};
+}
+
+}  // namespace
+
+std::string_view AlgorithmName(Algorithm algorithm) {
+  switch (algorithm) {
+    case Algorithm::kFedGen:
+      return "fedgen";
+    case Algorithm::kLocal:
+      return "local";
+    case Algorithm::kFedAvg:
+      return "fedavg";
+    case Algorithm::kCentralized:
+      return "centralized";
+  }
+  return "unknown";
+}
+
+std::string_view EndingText(Ending ending) {
+  switch (ending) {
+    case Ending::kNotYet:
+      return "not finished";
+    case Ending::kRounds:
+      return "all rounds were run";
+    case Ending::kSettled:
+      return "every learner has stopped and no fusion can fire";
+    case Ending::kEpisodes:
+      return "the budget of episodes is spent";
+  }
+  return "unknown";
+}
+
+std::string RunSummaryJson(const RunSummary& summary) {
+  Json json = {{"format", "fedgen-run-summary"},
+               {"version", 1},
+               {"program", summary.program},
+               {"config", summary.config_name},
+               {"seed", summary.seed},
+               {"algorithm", AlgorithmName(summary.algorithm)},
+               {"ending", EndingText(summary.ending)},
+               {"rounds", summary.rounds},
+               {"episodes", summary.episodes}};
+  for (std::size_t i = 0; i < summary.learners.size(); ++i) {
+    const LearnerState& s = summary.learners[i];
+    json["learners"].push_back({{"learner", i + 1},
+                                {"y", s.y},
+                                {"b", s.b},
+                                {"stopped", s.stopped},
+                                {"first_stop", s.first_stop},
+                                {"adoptions", s.adoptions},
+                                {"origin", s.origin + 1},
+                                {"episodes", s.episodes}});
+  }
+  if (summary.incumbent) {
+    json["incumbent"] = {{"learner", summary.incumbent->learner + 1},
+                         {"round", summary.incumbent->round},
+                         {"y", summary.incumbent->y},
+                         {"b", summary.incumbent->b},
+                         {"theta_sha256", summary.incumbent->hash}};
+  }
+  for (const Racer& racer : summary.race) json["race"].push_back(RacerJson(racer));
+  if (!summary.race.empty()) json["winner"] = summary.race[summary.winner].name;
+  for (const Guarantee& guarantee : summary.guarantees) {
+    json["guarantees"].push_back({{"name", guarantee.name},
+                                  {"holds", guarantee.standing != Standing::kNo},
+                                  {"standing", StandingName(guarantee.standing)},
+                                  {"statement", guarantee.statement},
+                                  {"reason", guarantee.reason}});
+  }
+  json["warnings"] = summary.warnings;
+  if (summary.certificate) {
+    json["certificate"] = {{"file", "certificate.json"},
+                           {"worlds", summary.certificate->worlds},
+                           {"confidence", summary.certificate->confidence},
+                           {"safe_arrival", summary.certificate->safe_arrival},
+                           {"expected_cost", summary.certificate->expected_cost}};
+  }
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace fedgen
