@@ -6,10 +6,18 @@ JOBS ?= 2
 FUZZ_SECONDS ?= 60
 CMAKE_BUILD = cmake --build --preset
 
-.PHONY: demo test build verify dev asan tsan lint format fuzz bench reproduce clean
+.PHONY: demo program test build verify dev asan tsan lint format fuzz bench reproduce clean
 
-demo: build
+demo: program
+	@tools/bootstrap demo
 	@tools/demo
+
+# Without the packages of tests and benchmarks. `make build` goes on in the same directory; what is
+# configured there already stays.
+program:
+	@tools/bootstrap build
+	@[ -f build/release/build.ninja ] || cmake --preset program
+	@$(CMAKE_BUILD) release -j $(JOBS) --target fedgen
 
 build:
 	@tools/bootstrap build test bench
@@ -24,7 +32,7 @@ test: build
 verify: lint dev asan tsan fuzz
 
 lint:
-	@tools/bootstrap build test bench verify
+	@tools/bootstrap build test verify
 	@tools/lint
 
 dev asan tsan:
@@ -42,7 +50,7 @@ format:
 	@git ls-files '*.h' '*.cc' | xargs clang-format-19 -i
 
 # The paper's tables, figures and trade-offs, and the comparison of algorithms: an hour or two.
-reproduce: build
+reproduce: program
 	@build/release/fedgen reproduce all
 
 bench: build

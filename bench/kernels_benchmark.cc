@@ -91,7 +91,7 @@ void DrawOnce(Kernel kernel, Scene& scene) {
   const Key key = Key(1).Fork(Stream::kTraining);
   std::uint64_t number = 0;
   for (World& world : scene.worlds) {
-    DrawWorld(scene.task.world, key.Fork(number++), kernel, world);
+    DrawWorld(scene.task.world, scene.task.robot.radius, key.Fork(number++), kernel, world);
   }
 }
 

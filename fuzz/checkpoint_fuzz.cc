@@ -14,17 +14,20 @@
 namespace fedgen {
 namespace {
 
-void CheckError(const Result<Checkpoint>& result) {
-  FEDGEN_CHECK(IsOneLine(result.error().message), "{}", result.error().message);
-}
+template <typename Checkpoint>
+using From = Result<Checkpoint> (*)(std::string_view, const std::string&);
 
-void Check(std::string_view bytes) {
-  const Result<Checkpoint> file = CheckpointFromBytes(bytes, "fuzz");
-  if (!file) CheckError(file);
-  const Result<Checkpoint> checkpoint = CheckpointFromBody(bytes, "fuzz");
-  if (!checkpoint) return CheckError(checkpoint);
+template <typename Checkpoint>
+void Check(std::string_view input, From<Checkpoint> from_bytes, From<Checkpoint> from_body) {
+  const Result<Checkpoint> file = from_bytes(input, "fuzz");
+  if (!file) FEDGEN_CHECK(IsOneLine(file.error().message), "{}", file.error().message);
+  const Result<Checkpoint> checkpoint = from_body(input, "fuzz");
+  if (!checkpoint) {
+    FEDGEN_CHECK(IsOneLine(checkpoint.error().message), "{}", checkpoint.error().message);
+    return;
+  }
   const std::string written = CheckpointToBytes(*checkpoint);
-  const Result<Checkpoint> back = CheckpointFromBytes(written, "back");
+  const Result<Checkpoint> back = from_bytes(written, "back");
   FEDGEN_CHECK(back.has_value(), "{}", back.error().message);
   FEDGEN_CHECK(CheckpointToBytes(*back) == written, "{} bytes", written.size());
 }
@@ -33,6 +36,8 @@ void Check(std::string_view bytes) {
 }  // namespace fedgen
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  fedgen::Check({reinterpret_cast<const char*>(data), size});
+  const std::string_view input(reinterpret_cast<const char*>(data), size);
+  fedgen::Check(input, fedgen::HostFromBytes, fedgen::HostFromBody);
+  fedgen::Check(input, fedgen::CloudFromBytes, fedgen::CloudFromBody);
   return 0;
 }

@@ -24,7 +24,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (world.start.per_world <= 10 && world.random_discs.count.high <= 50 &&
       world.random_boxes.count.high <= 10 && world.disturbance.modes <= 64) {
     fedgen::World drawn;
-    fedgen::DrawWorld(world, fedgen::Key(1), fedgen::Kernel::kScalar, drawn);
+    fedgen::DrawWorld(world, config->task().robot.radius, fedgen::Key(1), fedgen::Kernel::kScalar,
+                      drawn);
     const double clearance = fedgen::Clearance(drawn, drawn.starts[0].x, drawn.starts[0].y);
     FEDGEN_CHECK(!std::isnan(clearance), "clearance {}", clearance);
     for (const float k : drawn.disturbance.kx) FEDGEN_CHECK(std::isfinite(k), "wave number {}", k);

@@ -75,7 +75,7 @@ TEST(DrawWorld, DoesNotAllocateInAWorldItDrewBefore) {
       World world;
       const auto draw = [&] {
         for (std::uint64_t w = 0; w < 200; ++w)
-          DrawWorld(task.world, Key(1).Fork(w), kernel, world);
+          DrawWorld(task.world, task.robot.radius, Key(1).Fork(w), kernel, world);
       };
       EXPECT_GT(CountAllocations(draw), 0);
       EXPECT_EQ(CountAllocations(draw), 0);
@@ -88,7 +88,7 @@ TEST(Rollout, DoesNotAllocateWhileItDrives) {
     const int starts = task.world.start.per_world;
     std::vector<World> worlds(8);
     for (std::size_t w = 0; w < worlds.size(); ++w) {
-      DrawWorld(task.world, Key(2).Fork(w), BestKernel(), worlds[w]);
+      DrawWorld(task.world, task.robot.radius, Key(2).Fork(w), BestKernel(), worlds[w]);
     }
     const WorldSource given = GivenWorlds(worlds);
     std::vector<Episode> episodes(worlds.size() * static_cast<std::size_t>(starts));

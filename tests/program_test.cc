@@ -108,6 +108,19 @@ TEST_F(Cli, RefusesBadConfigurations) {
   ExpectMistake("evaluate -c . -p straight", 6, ".: is a directory, not a file");
 }
 
+TEST_F(Cli, ExplainsItsOptions) {
+  const Ran sigma = Run("config explain learner.sigma");
+  EXPECT_EQ(sigma.exit_code, 0) << sigma.err;
+  EXPECT_THAT(sigma.out, StartsWith("learner.sigma\n"));
+  EXPECT_THAT(sigma.out, HasSubstr("a number in [1e-6, 1e3]"));
+  EXPECT_THAT(Run("config explain").out, HasSubstr("\nworld.goal.depth "));
+  EXPECT_THAT(Run("config explain --markdown").out, HasSubstr("| `robot.speed` | `2.5` | m/s |"));
+  ExpectMistake("config explain learner.sgima", 2,
+                "learner.sgima: no such option, did you mean learner.sigma?");
+  ExpectMistake("config explain robot --markdown", 2, "--markdown: ");
+  ExpectMistake("config explian", 2, "explian: no such verb, did you mean explain?");
+}
+
 TEST_F(Cli, RefusesBadPolicies) {
   ExpectMistake("evaluate " + tables_ + "-p gap-folower", 6,
                 "--policy = gap-folower: no such file, and the built-in policies are straight and "
@@ -135,6 +148,13 @@ TEST_F(Cli, RefusesBadPolicies) {
   ExpectMistake("evaluate " + default_ + "-p p.fgp", 5, "p.fgp: policy steers within +-5");
 }
 
+// Networks of one shape may read the same sensors in different ways.
+TEST_F(Cli, EstimatesOnlyForPoliciesThatTheConfigurationAsksFor) {
+  ASSERT_EQ(Run("policy new " + tables_ + "--set policy.range_code=raw -o raw.fgp").exit_code, 0);
+  ExpectMistake("estimate " + tables_ + "--policy raw.fgp", 5,
+                "raw.fgp: policy was made with range_code = raw, policy.range_code = inverse");
+}
+
 TEST_F(Cli, RefusesBadWorlds) {
   const std::string evaluate = "evaluate " + tables_ + "-p straight --world-file w.jsonl";
   const std::string rest =
@@ -149,7 +169,8 @@ TEST_F(Cli, RefusesBadWorlds) {
   Write("w.jsonl", "{}\n");
   ExpectMistake(evaluate, 4, "w.jsonl:1: ");
   Write("w.jsonl", std::string(kHeader) + R"({"discs":[[0,5,0.2]],)" + rest + "\n");
-  ExpectMistake(evaluate + " --worlds 2", 2, "--worlds = 2: w.jsonl holds only 1");
+  ExpectMistake(evaluate + " --worlds 2", 2,
+                "--worlds = 2: must be at most 1, the worlds of w.jsonl");
   EXPECT_EQ(Run(evaluate).exit_code, 0);
 }
 
@@ -420,7 +441,7 @@ TEST_F(CertificateCli, CountWorldsWhereThereAreSeveralStarts) {
       "--config '" FEDGEN_SOURCE_DIR "/configs/random-start.toml' -p gap-follower ";
   const Ran ran = Run("certify " + question + "-n 200 --confidence 0.9 -o d.json");
   ASSERT_EQ(ran.exit_code, 0) << ran.err;
-  EXPECT_THAT(ran.out, HasSubstr("with 90 % confidence (200 unseen worlds of 4 starts, "));
+  EXPECT_THAT(ran.out, HasSubstr("with 90 % confidence (200 unseen worlds with 4 starts each, "));
   const nlohmann::json json = nlohmann::json::parse(Slurp(directory_ / "d.json"));
   EXPECT_EQ(json["starts_per_world"], 4);
   EXPECT_EQ(json["safe_arrival_method"], "betting");

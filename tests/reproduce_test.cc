@@ -88,7 +88,7 @@ TEST_F(Reproduce, LeavesResultsOfOtherSettingsAsTheyAre) {
   };
   const auto before = files();
   const std::string quick = "reproduce --quick " + kTables + "--out results ";
-  const std::string left = "and was left as it is; --out names another place";
+  const std::string left = "and was left as it is; choose another directory with --out";
   ExpectMistake(quick + "table1 --seed 2", 7,
                 "results/table1: holds results with seed = 1, now 2, " + left);
   ExpectMistake(quick + "figures --seed 2", 7,

@@ -69,8 +69,8 @@ class Coins final : public Objective {
   double z_;
 };
 
-LearnerOptions Options(double b, double step, double q) {
-  LearnerOptions options;
+TestLearnerOptions Options(double b, double step, double q) {
+  TestLearnerOptions options;
   options.bias = b;
   options.step.step = step;
   options.stop.threshold = q;
@@ -80,12 +80,12 @@ LearnerOptions Options(double b, double step, double q) {
 /// Rounds until the end; the ending.
 Ending RunToEnd(Federation& federation,
                 const std::function<void(const RoundReport&)>& on_round = {}) {
-  while (federation.FindEnding() == Ending::kNotYet) {
+  while (federation.ending() == Ending::kNotYet) {
     const Result<RoundReport> report = federation.Round();
     EXPECT_TRUE(report);
     if (on_round) on_round(*report);
   }
-  return federation.FindEnding();
+  return federation.ending();
 }
 
 /// Two wells, 0.7 and 0.3 deep, on a plateau at 0.8: every gap is far above 2 b for 500 worlds.
@@ -101,7 +101,7 @@ AnalyticFunction TwoWells() {
 std::vector<double> Etas(const Federation& federation, const AnalyticFunction& f) {
   std::vector<double> etas;
   for (const auto& learner : federation.learners()) {
-    etas.push_back(f.Eta(learner->state().search.mu));
+    etas.push_back(f.Eta(learner->state().theta));
   }
   return etas;
 }
@@ -242,7 +242,8 @@ TEST(T3, EveryLearnerStops) {  // Eq. 34
   int runs = 0;
   for (const AnalyticFunction& f : {ThreeWells(), TwoWells()}) {
     for (const double exponent : {0.0, 0.7, 0.75}) {
-      LearnerOptions options = Options(0.05, 1 / (2 * f.Lambda1()), 4 * f.GradientNoise(kWorlds));
+      TestLearnerOptions options =
+          Options(0.05, 1 / (2 * f.Lambda1()), 4 * f.GradientNoise(kWorlds));
       options.step.exponent = exponent;
       FederationOptions federation;
       federation.rounds = 100000;
@@ -328,7 +329,7 @@ TEST(T4AndT5, HoldWhereGapsAreWide) {  // Eq. 35, 36
   constexpr int kWorlds = 500;
   const double b = LearnerBias(kWorlds, kGamma);
   ASSERT_GT(0.3, 4 * b);  // the least gap
-  LearnerOptions options = Options(b, 1 / (2 * f.Lambda1()), 4 * f.GradientNoise(kWorlds));
+  TestLearnerOptions options = Options(b, 1 / (2 * f.Lambda1()), 4 * f.GradientNoise(kWorlds));
   options.step.schedule = StepOptions::Schedule::kConstant;
   double spread = 0, gain = 0, least_gain = 1;
   int adopters = 0;
@@ -371,7 +372,7 @@ TEST(R4AndR5, HoldRunByRun) {
   constexpr int kLearners = 8;
   constexpr int kRounds = 60;
   const double b = LearnerBias(kWorlds, kGamma / (kLearners * kRounds));  // b' of section 4
-  LearnerOptions options = Options(b, 1 / (2 * f.Lambda1()), 4 * f.GradientNoise(kWorlds));
+  TestLearnerOptions options = Options(b, 1 / (2 * f.Lambda1()), 4 * f.GradientNoise(kWorlds));
   options.step.schedule = StepOptions::Schedule::kConstant;
   int adoptions = 0, settled = 0, missed = 0, worse = 0, apart = 0;
   constexpr int kRuns = 50 / kScale;
@@ -386,8 +387,8 @@ TEST(R4AndR5, HoldRunByRun) {
       const std::vector<double> after = Etas(federation, f);
       for (std::size_t i = 0; i < after.size(); ++i) {
         const LearnerRound& row = report.learners[i];
-        if (!row.was_stopped && std::fabs(row.y - before[i]) > b) ++missed;  // R1
-        if (row.adopted) {
+        if (row.z_norm && std::fabs(row.y - before[i]) > b) ++missed;  // R1
+        if (row.adopted_from) {
           ++adoptions;
           worse += after[i] < before[i] ? 0 : 1;  // R5
           began[i] = after[i];
@@ -395,12 +396,12 @@ TEST(R4AndR5, HoldRunByRun) {
       }
       before = after;
     });
-    if (federation.FindEnding() != Ending::kSettled) continue;
+    if (federation.ending() != Ending::kSettled) continue;
     ++settled;
     const double best = *std::min_element(before.begin(), before.end());
-    const int owner = federation.incumbent()->learner;
+    const LearnerId owner = Incumbent(federation.cloud().state().knowledge)->learner;
     for (std::size_t i = 0; i < before.size(); ++i) {
-      if (static_cast<int>(i) == owner) continue;
+      if (LearnerId(static_cast<std::uint32_t>(i)) == owner) continue;
       const double rise = std::max(0.0, before[i] - began[i]);
       apart += before[i] - best <= 4 * b + rise ? 0 : 1;  // R4
     }
@@ -440,7 +441,7 @@ TEST(Counterexample, ToT4AsPrinted) {
     ASSERT_EQ(RunToEnd(federation), Ending::kSettled);
     double worst = 0;
     for (const auto& learner : federation.learners()) {
-      worst = std::max(worst, chance(learner->state().search.mu));
+      worst = std::max(worst, chance(learner->state().theta));
     }
     sum += worst / kRuns;  // the best is 0
   }
@@ -505,7 +506,7 @@ TEST(Counterexample, ToT5WithATrueGap) {
     FederationOptions options;
     options.rounds = 181;  // the first adoption can be in round 2
     Federation federation(options, std::move(learners));
-    while (federation.FindEnding() == Ending::kNotYet &&
+    while (federation.ending() == Ending::kNotYet &&
            federation.learners()[0]->state().adoptions == 0) {
       ASSERT_TRUE(federation.Round());
     }
@@ -559,7 +560,7 @@ TEST(Counterexample, ToT1AtAStoppedLearner) {
 TEST(OptimalityGap, ClosesMoreOftenWithMoreLearners) {  // Eq. 38, the direction
   const AnalyticFunction f = TwoWells();
   constexpr int kWorlds = 100;
-  LearnerOptions options =
+  TestLearnerOptions options =
       Options(LearnerBias(kWorlds, kGamma), 1 / (2 * f.Lambda1()), 4 * f.GradientNoise(kWorlds));
   options.step.schedule = StepOptions::Schedule::kConstant;
   // The share of runs in which every learner ends in the best basin.

@@ -26,7 +26,8 @@ enum class Stream : std::uint64_t {
   kCertification = 4,
   kEvaluation = 5,
   kInitialPolicy = 6,
-  kLearner = 7,  // private seeds of learners that live in one process
+  kLearner = 7,      // private seeds of learners that live in one process
+  kImprovement = 8,  // what a learner draws to improve, besides measuring
 };
 
 using RandomBlock = std::array<std::uint32_t, 4>;

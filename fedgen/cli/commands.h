@@ -6,8 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "fedgen/base/file.h"
 #include "fedgen/base/result.h"
 #include "fedgen/policy/policy.h"
+#include "fedgen/report/run_pictures.h"
 #include "fedgen/run/config.h"
 
 namespace fedgen {
@@ -56,7 +58,7 @@ Result<void> RunVerify(const VerifyCommand& command);
 struct PlanCommand {
   double safe = 0.99;
   double confidence = 0.99;
-  std::optional<double> assume;  // the true rate, if one dares to guess it
+  std::optional<double> assume;  // a guess of the true rate
   double power = 0.9;            // with assume: the wanted probability of success
   bool json = false;
 };
@@ -73,19 +75,26 @@ struct WorldsGenerateCommand {
 };
 Result<void> RunWorldsGenerate(const WorldsGenerateCommand& command);
 
-/// fedgen worlds show: describes worlds of a file and draws them, with ways through them if
-/// policies are named.
+/// fedgen worlds show: describes worlds of a file and draws them, with the trajectories of the
+/// policies that are named.
 struct WorldsShowCommand {
   std::string world_file;
   std::int64_t first = 0;
   std::int64_t count = 6;
   std::string picture;  // .svg or .png; nothing is drawn if empty
-  std::string config;   // whose robot and lidar drive; needed with policies
+  std::string config;   // says which robot and lidar drive; needed with policies
   std::vector<std::string> overrides;
   std::vector<std::string> policies;
   bool force = false;
 };
 Result<void> RunWorldsShow(const WorldsShowCommand& command);
+
+/// fedgen config explain: what the options of a configuration mean.
+struct ConfigExplainCommand {
+  std::string key;        // an option or a group of them; empty: all
+  bool markdown = false;  // tables for docs/configuration.md
+};
+Result<void> RunConfigExplain(const ConfigExplainCommand& command);
 
 /// fedgen policy new: a network with random weights, as a configuration asks for.
 struct PolicyNewCommand {
@@ -115,10 +124,10 @@ Result<void> RunPolicyConvert(const PolicyConvertCommand& command);
 struct TrainCommand {
   std::string config;
   std::vector<std::string> overrides;
-  int learners = 0;                   // 0: as the configuration says
-  std::string algorithm;              // empty: as the configuration says
-  std::string out;                    // empty: runs/<config>-<algorithm>-seed<seed>
-  std::string resume;                 // a run's directory; goes with threads and no_figures only
+  int learners = 0;       // 0: as the configuration says
+  std::string algorithm;  // empty: as the configuration says
+  std::string out;        // empty: runs/<config>-<algorithm>-seed<seed>
+  std::string resume;     // a run's directory; only threads and no_figures may go with it
   std::optional<std::uint64_t> seed;  // 1
   int threads = 0;                    // 0: as many as there are cores
   bool no_figures = false;
@@ -139,12 +148,9 @@ Result<void> RunEstimate(const EstimateCommand& command);
 /// fedgen plot: the figures of a run.
 struct PlotCommand {
   std::string directory;
-  int learner = 1;  // whose bounds are drawn
+  int learner = 1;  // the one whose bounds and trajectories are drawn
 };
 Result<void> RunPlot(const PlotCommand& command);
-
-/// The same without a word: returns the files it wrote.
-Result<std::vector<std::string>> DrawRun(const PlotCommand& command);
 
 /// fedgen reproduce: the paper's experiments, and what it leaves open.
 struct ReproduceCommand {
@@ -158,6 +164,9 @@ struct ReproduceCommand {
   bool quick = false;
 };
 Result<void> RunReproduce(const ReproduceCommand& command);
+
+/// What happens to an existing file: --force replaces it.
+inline IfExists WhatIfExists(bool force) { return force ? IfExists::kReplace : IfExists::kRefuse; }
 
 /// The threads to use: those of --threads, or DefaultNumThreads() if it was not given (0).
 Result<int> NumThreads(int threads);

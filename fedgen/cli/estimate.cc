@@ -16,26 +16,19 @@
 namespace fedgen {
 
 Result<void> RunEstimate(const EstimateCommand& command) {
-  const Result<int> num_threads = NumThreads(command.threads);
-  if (!num_threads) return num_threads.error();
-  Result<Config> config = LoadConfig(command.config, command.overrides);
-  if (!config) return config.error();
-  const TrainingSettings& settings = config->training;
+  const int num_threads = FEDGEN_TRY(NumThreads(command.threads));
+  const Config config = FEDGEN_TRY(LoadConfig(command.config, command.overrides));
+  const TrainingSettings& settings = config.training;
   const LearnerSettings& learner = settings.learners.front();
   const Key key = Key(command.seed).Fork(Stream::kLearner).Fork(0);
 
-  Mlp mlp = InitialPolicy(settings, learner, key, BestKernel());
-  if (!command.policy.empty()) {
-    Result<Mlp> loaded = LoadPolicy(command.policy);
-    if (!loaded) return loaded.error();
-    if (ThetaOf(*loaded).size() != ThetaOf(mlp).size() || loaded->Shape() != mlp.Shape()) {
-      return Error{ErrorCode::kMismatch, fmt::format("{}: a {} network, [policy] asks for {}",
-                                                     command.policy, loaded->Shape(), mlp.Shape())};
-    }
-    mlp = *std::move(loaded);
+  const Mlp mlp = command.policy.empty() ? InitialPolicy(settings, learner, key, BestKernel())
+                                         : FEDGEN_TRY(LoadPolicy(command.policy));
+  if (const auto mismatch = FindMismatch(mlp, ShapeOf(settings))) {
+    return Error{ErrorCode::kMismatch, fmt::format("{}: {}", command.policy, *mismatch)};
   }
   const Search search{ThetaOf(mlp), InitialSigma(mlp, learner.sigma)};
-  const auto objective = MakeObjective(settings, learner, BestKernel(), *num_threads);
+  const auto objective = MakeObjective(settings, learner, BestKernel(), num_threads);
   constexpr int kProbes = 4;
   Progress progress("estimate", "measurements", std::int64_t{command.repeats} * (kProbes + 1));
   const GradientConstants c =
@@ -61,15 +54,16 @@ Result<void> RunEstimate(const EstimateCommand& command) {
       largest_step ? fmt::format("{:.4g}", c.smoothness) : "not visible above its noise", c.probes,
       c.probe_length, c.smoothness_noise);
   Print(
-      "what T3 asks for, here (local estimates, not bounds; letters of docs/math.md, Eq. 34)\n"
+      "conditions of T3 at this policy (local estimates, not bounds; symbols as in docs/math.md, "
+      "Eq. 34)\n"
       "  r <= 1 / (2 Lambda_1)  {}; configured {:.4g}\n"
       "  q >= 4 s-bar           {:.4g}; configured {}\n",
       largest_step ? fmt::format("{:.4g}", *largest_step)
-                   : "not known, as Lambda_1 is below its noise (--repeats lowers that)",
+                   : "unknown: Lambda_1 is below its noise; more --repeats lower the noise",
       learner.step.step, c.least_threshold(),
       learner.stop.rule == StopOptions::Rule::kGradient
           ? fmt::format("{:.4g}", learner.stop.threshold)
-          : "by another rule");
+          : "another stop rule");
   if (c.z_norm < c.least_threshold()) {
     Print("  With that q a learner stops here at once: {}.\n",
           PairsAdvice(c.gradient, c.spread, learner.estimator.pairs));

@@ -30,9 +30,7 @@ Result<Policy> FindPolicy(const std::string& name_or_path, const LidarOptions& l
                              "and gap-follower",
                              name_or_path)};
   }
-  Result<Mlp> mlp = LoadPolicy(name_or_path);
-  if (!mlp) return mlp.error();
-  const Policy policy = *std::move(mlp);
+  const Policy policy = FEDGEN_TRY(LoadPolicy(name_or_path));
   if (const auto mismatch = FindMismatch(policy, lidar, robot)) {
     return Error{ErrorCode::kMismatch, fmt::format("{}: {}", name_or_path, *mismatch)};
   }
@@ -41,49 +39,42 @@ Result<Policy> FindPolicy(const std::string& name_or_path, const LidarOptions& l
 
 Result<Driving> PrepareDriving(const std::string& config, const std::vector<std::string>& overrides,
                                const std::string& policy, int threads) {
-  const Result<int> num_threads = NumThreads(threads);
-  if (!num_threads) return num_threads.error();
-  Result<Config> loaded = LoadConfig(config, overrides);
-  if (!loaded) return loaded.error();
-  Result<Policy> found = FindPolicy(policy, loaded->task().lidar, loaded->task().robot);
-  if (!found) return found.error();
-  return Driving{*std::move(loaded), *std::move(found), *num_threads};
+  const int num_threads = FEDGEN_TRY(NumThreads(threads));
+  Config loaded = FEDGEN_TRY(LoadConfig(config, overrides));
+  Policy found = FEDGEN_TRY(FindPolicy(policy, loaded.task().lidar, loaded.task().robot));
+  return Driving{std::move(loaded), std::move(found), num_threads};
 }
 
 Result<void> RunEvaluate(const EvaluateCommand& command) {
-  const Result<Kernel> kernel = KernelFromName(command.kernel);
-  if (!kernel) return kernel.error();
-  const Result<Driving> driving =
-      PrepareDriving(command.config, command.overrides, command.policy, command.threads);
-  if (!driving) return driving.error();
-  const Task& task = driving->config.task();
+  const Kernel kernel = FEDGEN_TRY(KernelFromName(command.kernel));
+  const Driving driving = FEDGEN_TRY(
+      PrepareDriving(command.config, command.overrides, command.policy, command.threads));
+  const Task& task = driving.config.task();
 
   EvaluateOptions options;
-  options.num_threads = driving->num_threads;
-  options.kernel = *kernel;
+  options.num_threads = driving.num_threads;
+  options.kernel = kernel;
   options.num_worlds = command.worlds.value_or(10000);
   options.starts_per_world = task.world.start.per_world;
   std::vector<World> given;
   WorldSource source;
   if (command.world_file.empty()) {
-    source = DrawnWorlds(task, Key(command.seed).Fork(Stream::kEvaluation), *kernel);
+    source = DrawnWorlds(task, Key(command.seed).Fork(Stream::kEvaluation), kernel);
   } else {
-    Result<std::vector<World>> loaded = LoadWorlds(command.world_file, task.robot.radius);
-    if (!loaded) return loaded.error();
-    given = *std::move(loaded);
+    given = FEDGEN_TRY(LoadWorlds(command.world_file, task.robot.radius));
     const auto available = static_cast<std::int64_t>(given.size());
     options.num_worlds = command.worlds.value_or(available);
     if (options.num_worlds > available) {
       return Error{ErrorCode::kUsage,
-                   fmt::format("--worlds = {}: {} holds only {}", options.num_worlds,
-                               command.world_file, available)};
+                   fmt::format("--worlds = {}: must be at most {}, the worlds of {}",
+                               options.num_worlds, available, command.world_file)};
     }
     options.starts_per_world = static_cast<int>(given.front().starts.size());
     source = GivenWorlds(given);
   }
 
   Progress progress("evaluate", "episodes", options.num_worlds * options.starts_per_world);
-  const Tally tally = Evaluate(task, driving->policy, source, options,
+  const Tally tally = Evaluate(task, driving.policy, source, options,
                                [&](std::int64_t done) { progress.Update(done); });
 
   Evaluation evaluation;
@@ -94,7 +85,7 @@ Result<void> RunEvaluate(const EvaluateCommand& command) {
   evaluation.policy = command.policy;
   evaluation.config = command.config;
   evaluation.overrides = command.overrides;
-  evaluation.kernel = KernelName(*kernel);
+  evaluation.kernel = KernelName(kernel);
   evaluation.threads = options.num_threads;
   if (command.json) {
     Print("{}\n", EvaluationJson(evaluation));

@@ -7,20 +7,38 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "fedgen/base/text.h"
+#include "fedgen/cli/print.h"
 #include "fedgen/cli/progress.h"
+#include "fedgen/run/guarantees.h"
+#include "fedgen/run/run_tables.h"
 
 namespace fedgen {
 namespace {
 
-// Learners count from 1 for people; one past the last is the Cloud's average.
-std::string Name(int learner, std::size_t num_learners) {
-  return learner < static_cast<int>(num_learners) ? fmt::format("{}", learner + 1) : "average";
+std::string StateOf(const LearnerRound& row) {
+  if (row.adopted_from) return "adopted from " + row.adopted_from->name();
+  return std::string(NameOf(row.phase));
 }
 
-std::string StateOf(const LearnerRound& row, std::size_t num_learners) {
-  if (row.adopted) return fmt::format("adopted from {}", Name(row.adopted_from, num_learners));
-  if (row.resting) return "resting";
-  return row.stopped ? "stopped" : "running";
+std::string Optional(const std::optional<double>& value) {
+  return value ? fmt::format("{:.3g}", *value) : "-";
+}
+
+// Before a learner's y in a line of the log.
+const char* MarkOf(LearnerPhase phase) {
+  switch (phase) {
+    case LearnerPhase::kRunning:
+      return "";
+    case LearnerPhase::kStopping:
+    case LearnerPhase::kStopped:
+      return "s";
+    case LearnerPhase::kAdopted:
+      return "a";
+    case LearnerPhase::kResting:
+      return "r";
+  }
+  return "";
 }
 
 std::string Head(const RoundReport& report, int num_rounds, double seconds, int first_round) {
@@ -28,11 +46,10 @@ std::string Head(const RoundReport& report, int num_rounds, double seconds, int 
   const std::string left =
       rounds_done > 0 ? DurationText(seconds / rounds_done * (num_rounds - report.round)) : "?";
   const std::string incumbent =
-      report.incumbent
-          ? fmt::format("incumbent: learner {}, round {}, y {:.3f} +- {:.3f}",
-                        Name(report.incumbent->learner, report.learners.size()),
-                        report.incumbent->round, report.incumbent->y, report.incumbent->b)
-          : "no incumbent";
+      report.incumbent ? fmt::format("incumbent: learner {}, round {}, y {:.3f} +- {:.3f}",
+                                     report.incumbent->learner.name(), report.incumbent->round,
+                                     report.incumbent->y, report.incumbent->b)
+                       : "no incumbent";
   return fmt::format("round {}/{}  {:.2f} M episodes  at most {} left  {}", report.round,
                      num_rounds, static_cast<double>(report.episodes) / 1e6, left, incumbent);
 }
@@ -42,25 +59,23 @@ std::string Head(const RoundReport& report, int num_rounds, double seconds, int 
 std::string LiveTable(const RoundReport& report, int num_rounds, double seconds, int first_round) {
   std::string text = Head(report, num_rounds, seconds, first_round) + "\n";
   text += "  learner      y +- b          |z|     noise  state\n";
-  for (std::size_t i = 0; i < report.learners.size(); ++i) {
-    const LearnerRound& row = report.learners[i];
-    text += fmt::format("  {:>7}  {:.3f} +- {:.3f}  {:>7.3g}  {:>8.3g}  {}\n", i + 1, row.y, row.b,
-                        row.z_norm, row.spread, StateOf(row, report.learners.size()));
+  for (const LearnerRound& row : report.learners) {
+    text += fmt::format("  {:>7}  {:.3f} +- {:.3f}  {:>7}  {:>8}  {}\n", row.learner.name(), row.y,
+                        row.b, Optional(row.z_norm), Optional(row.spread), StateOf(row));
   }
   return text;
 }
 
 std::string LiveEvents(const RoundReport& report) {
   std::string text;
-  for (std::size_t i = 0; i < report.learners.size(); ++i) {
-    const LearnerRound& row = report.learners[i];
-    if (row.adopted && report.incumbent) {
-      text += fmt::format("round {:>4}  learner {} adopts from {}: y {:.3f} -> {:.3f}\n",
-                          report.round, i + 1, Name(row.adopted_from, report.learners.size()),
-                          row.y, report.incumbent->y);
-    } else if (row.stopped && !row.was_stopped) {
+  for (const LearnerRound& row : report.learners) {
+    if (row.adopted_from && report.incumbent) {
+      text +=
+          fmt::format("round {:>4}  learner {} adopts from {}: y {:.3f} -> {:.3f}\n", report.round,
+                      row.learner.name(), row.adopted_from->name(), row.y, report.incumbent->y);
+    } else if (row.phase == LearnerPhase::kStopping) {
       text += fmt::format("round {:>4}  learner {} stops at y {:.3f} +- {:.3f}\n", report.round,
-                          i + 1, row.y, row.b);
+                          row.learner.name(), row.y, row.b);
     }
   }
   return text;
@@ -69,8 +84,7 @@ std::string LiveEvents(const RoundReport& report) {
 std::string LiveLine(const RoundReport& report, int num_rounds, double seconds, int first_round) {
   std::string states;
   for (const LearnerRound& row : report.learners) {
-    const char* const mark = row.adopted ? "a" : row.resting ? "r" : row.stopped ? "s" : "";
-    states += fmt::format(" {}{:.3f}", mark, row.y);
+    states += fmt::format(" {}{:.3f}", MarkOf(row.phase), row.y);
   }
   return fmt::format("{}  y:{}\n", Head(report, num_rounds, seconds, first_round), states);
 }
@@ -97,7 +111,10 @@ void LiveView::Show(const RoundReport& report) {
   }
   std::fputs(LiveEvents(report).c_str(), stderr);
   if (report.round == first_round_ + 1) {
-    std::fputs("(y of each learner; a: adopts, s: stopped, r: rests with the incumbent)\n", stderr);
+    std::fputs(
+        "(y of each learner; a: adopted in this round, s: stopped, r: resting, follows the "
+        "incumbent)\n",
+        stderr);
   }
   if (report.round >= next_line_round_) {
     std::fputs(LiveLine(report, num_rounds_, seconds(), first_round_).c_str(), stderr);
@@ -128,6 +145,63 @@ void LiveView::Finish() {
   } else if (last_line_round_ != last_.round) {
     std::fputs(LiveLine(last_, num_rounds_, seconds(), first_round_).c_str(), stderr);
   }
+}
+
+namespace {
+
+// What is said on stderr while a run goes on.
+class Terminal final : public RunListener {
+ public:
+  Terminal(const LocalRun& run, bool resumed) : run_(run), resumed_(resumed) {}
+
+  Result<void> OnBegin(const Host& host) override {
+    const std::string& directory = run_.files.directory();
+    for (const std::string& warning : Warnings(run_.experiment.training())) {
+      PrintError("warning: {}\n", warning);
+    }
+    if (host.round() > 0) {
+      PrintError("{}: continuing after round {}\n", directory, host.round());
+    } else if (resumed_) {
+      PrintError("{}: no round was finished; starting again\n", directory);
+    }
+    PrintError("{}: {}, {}, seed {}\n", directory,
+               Counted(static_cast<std::int64_t>(host.learners().size()), "learner"),
+               Counted(host.options().rounds, "round"), run_.experiment.seed);
+    view_.emplace(host.options().rounds, host.round());
+    return {};
+  }
+  Result<void> OnRound(const Host& /*host*/, const RoundReport& report,
+                       double /*seconds*/) override {
+    if (view_) view_->Show(report);
+    for (const std::string& remark : report.remarks) PrintError("{}\n", remark);
+    return {};
+  }
+  Result<void> OnEnd(const Host& /*host*/, const Finalists& /*finalists*/) override {
+    if (view_) view_->Finish();
+    return {};
+  }
+  void OnProgress(std::string_view what, std::int64_t done, std::int64_t total) override {
+    if (what != working_) {
+      working_ = what;
+      progress_.emplace(working_, "episodes", total);
+    }
+    if (progress_) progress_->Update(done);
+  }
+
+ private:
+  const LocalRun& run_;
+  bool resumed_;
+  std::optional<LiveView> view_;
+  std::string working_;
+  std::optional<Progress> progress_;
+};
+
+}  // namespace
+
+Result<RunSummary> ExecuteWithView(const LocalRun& run, bool resumed) {
+  Terminal terminal(run, resumed);
+  RunListener* const listeners[] = {&terminal};
+  return Execute(run, listeners);
 }
 
 }  // namespace fedgen

@@ -4,7 +4,8 @@
 #include <chrono>
 #include <string>
 
-#include "fedgen/fuse/federation.h"
+#include "fedgen/fuse/host.h"
+#include "fedgen/run/local_run.h"
 
 namespace fedgen {
 
@@ -43,5 +44,8 @@ class LiveView {
   RoundReport last_;
   std::chrono::steady_clock::time_point begin_, last_drawn_;
 };
+
+/// Executes a run and shows on stderr how it goes: warnings, rounds, the race, the certification.
+Result<RunSummary> ExecuteWithView(const LocalRun& run, bool resumed);
 
 }  // namespace fedgen

@@ -15,16 +15,18 @@ RoundReport Sample() {
   report.round = 12;
   report.episodes = 1'230'000;
   report.learners.resize(3);
+  for (std::uint32_t i = 0; i < 3; ++i) report.learners[i].learner = LearnerId(i);
   LearnerRound& runs = report.learners[0];
   runs.y = 0.351;
   runs.b = 0.23;
   runs.z_norm = 3.14159;
   runs.spread = 2.5;
   LearnerRound& adopts = report.learners[1];
-  adopts.was_stopped = adopts.adopted = true;
+  adopts.phase = LearnerPhase::kAdopted;
+  adopts.adopted_from = LearnerId(0);
   adopts.y = 0.872;
   LearnerRound& stops = report.learners[2];
-  stops.stopped = true;
+  stops.phase = LearnerPhase::kStopping;
   stops.y = 0.5;
   stops.b = 0.125;
   Submission incumbent;
@@ -41,7 +43,7 @@ TEST(LiveView, TableSaysWhereEveryLearnerIs) {
   EXPECT_THAT(table, HasSubstr("incumbent: learner 1, round 9, y 0.340 +- 0.230"));
   EXPECT_THAT(table, HasSubstr("      1  0.351 +- 0.230     3.14       2.5  running\n"));
   EXPECT_THAT(table, HasSubstr("adopted from 1\n"));
-  EXPECT_THAT(table, HasSubstr("stopped\n"));
+  EXPECT_THAT(table, HasSubstr("        -         -  stopping\n"));
 }
 
 TEST(LiveView, CountsTimeFromWhereARunWasResumed) {
@@ -58,8 +60,8 @@ TEST(LiveView, TellsEventsOnce) {
 
 TEST(LiveView, NamesTheAverageOfTheCloud) {
   RoundReport report = Sample();
-  report.incumbent->learner = 3;
-  report.learners[1].adopted_from = 3;
+  report.incumbent->learner = LearnerId::Cloud();
+  report.learners[1].adopted_from = LearnerId::Cloud();
   EXPECT_THAT(LiveTable(report, 40, 6, 0), HasSubstr("incumbent: learner average"));
   EXPECT_THAT(LiveEvents(report), HasSubstr("learner 2 adopts from average"));
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The program: flags in, a verb's struct out. No work is done here.
+// The program: turns flags into the struct of a verb (commands.h) and calls the verb. CLI11 is
+// included here only, since it is slow to compile.
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -12,19 +13,21 @@
 #include <functional>
 #include <iostream>
 #include <limits>
+#include <memory>
 
 #include "fedgen/base/parallel.h"
 #include "fedgen/base/text.h"
 #include "fedgen/base/version.h"
 #include "fedgen/certify/certificate.h"
 #include "fedgen/cli/commands.h"
-#include "fedgen/cli/exit_code.h"
+#include "fedgen/cli/print.h"
+#include "fedgen/run/config_options.h"
 
 namespace fedgen {
 namespace {
 
-// Checks of what a flag was given: what is wrong as "= value: rule", nothing if all is well. CLI11
-// puts the flag and a colon before it; Problem() takes that colon away.
+// Checks of a flag's value. Each returns "= value: rule", or nothing if the value is good. CLI11
+// puts the flag and a colon before that text; Problem() takes the colon away.
 
 template <typename Int>
 bool IsInteger(const std::string& text, Int low, Int high) {
@@ -53,12 +56,11 @@ std::function<std::string(const std::string&)> InRange(std::int64_t low, std::in
 }
 
 std::string CheckAlgorithm(const std::string& text) {
-  const std::vector<std::string> names = {"fedgen", "local", "fedavg", "centralized"};
-  if (std::find(names.begin(), names.end(), text) != names.end()) return "";
-  return Refusal(text, "fedgen, local, fedavg or centralized");
+  if (std::ranges::find(kWords<Algorithm>, text) != kWords<Algorithm>.end()) return "";
+  return Refusal(text, fmt::format("one of {}", fmt::join(kWords<Algorithm>, ", ")));
 }
 
-// An empty name is a slip, such as a variable of the shell that was never set.
+// An empty name is a mistake, such as a shell variable that was never set.
 std::string CheckName(const std::string& text) { return text.empty() ? "must not be empty" : ""; }
 
 std::string Problem(const CLI::ParseError& error) {
@@ -67,7 +69,7 @@ std::string Problem(const CLI::ParseError& error) {
   return text;
 }
 
-// Nothing that was printed may be lost unnoticed.
+// An output that could not be written is an error.
 int FlushStdout() {
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
     return Complain({ErrorCode::kIo, "stdout: cannot write"});
@@ -75,7 +77,8 @@ int FlushStdout() {
   return 0;
 }
 
-// What was meant by a verb that does not exist, as a complaint; nothing if every verb is known.
+// The complaint about a verb that does not exist, with the nearest that does; nothing if every verb
+// is known.
 std::optional<Error> FindUnknownVerb(const CLI::App& app, int argc, char** argv) {
   const CLI::App* at = &app;
   for (int index = 1; index < argc; ++index) {
@@ -98,6 +101,294 @@ std::optional<Error> FindUnknownVerb(const CLI::App& app, int argc, char** argv)
   return std::nullopt;
 }
 
+// ---- Verbs and their flags ----------------------------------------------------------------------
+
+// What the verb on the command line will do, once all flags are read.
+using Work = std::function<Result<void>()>;
+
+template <typename Command>
+struct Verb {
+  CLI::App* app;
+  std::shared_ptr<Command> command;  // lives as long as the callbacks of `app`
+};
+
+template <typename Command>
+Verb<Command> AddVerb(CLI::App& parent, const char* name, const char* help,
+                      Result<void> (*run)(const Command&), Work& work) {
+  const auto command = std::make_shared<Command>();
+  CLI::App* const verb = parent.add_subcommand(name, help);
+  verb->callback([=, &work] { work = [=] { return run(*command); }; });
+  return {verb, command};
+}
+
+// A file, a directory or a name.
+template <typename Text>
+CLI::Option* AddName(CLI::App* verb, const char* flags, Text& value, const char* help,
+                     const char* type = "FILE") {
+  return verb->add_option(flags, value, help)->check(CheckName)->type_name(type);
+}
+
+template <typename Int>
+void AddInteger(CLI::App* verb, const char* flags, Int& value, const char* help, std::int64_t low,
+                std::int64_t high, const char* type = "N") {
+  verb->add_option(flags, value, help)->check(InRange(low, high))->type_name(type);
+}
+
+constexpr std::int64_t kMostWorlds = 1'000'000'000'000;
+
+template <typename Command>
+CLI::Option* AddConfig(CLI::App* verb, Command& command) {
+  CLI::Option* const config =
+      AddName(verb, "-c,--config", command.config, "experiment, a TOML file (see configs/)");
+  verb->add_option("--set", command.overrides, "overrides a key of the configuration; repeatable")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  return config;
+}
+
+template <typename Seed>
+void AddSeed(CLI::App* verb, Seed& seed, const char* help) {
+  verb->add_option("-s,--seed", seed, help)->check(CheckSeed)->type_name("S");
+}
+
+void AddPolicy(CLI::App* verb, std::string& policy) {
+  AddName(verb, "-p,--policy", policy, "straight, gap-follower, or a policy file", "NAME|FILE")
+      ->required();
+}
+
+void AddThreads(CLI::App* verb, int& threads) {
+  AddInteger(
+      verb, "-t,--threads", threads,
+      "threads [FEDGEN_NUM_THREADS, or one per core]; the result is the same to the last bit", 1,
+      kMaxThreads, "T");
+}
+
+void AddForce(CLI::App* verb, bool& force) {
+  verb->add_flag("--force", force, "replace an existing file");
+}
+
+void AddEvaluate(CLI::App& app, Work& work) {
+  const auto [verb, command] =
+      AddVerb(app, "evaluate", "Drive a policy through many worlds; report how often it arrives",
+              RunEvaluate, work);
+  AddConfig(verb, *command)->required();
+  AddPolicy(verb, command->policy);
+  AddInteger(verb, "-n,--worlds", command->worlds,
+             "how many worlds [10000, or all of --world-file]", 1, kMostWorlds);
+  AddName(verb, "--world-file", command->world_file, "drive through these worlds; none are drawn");
+  AddThreads(verb, command->threads);
+  AddSeed(verb, command->seed, "which worlds are drawn [1]");
+  verb->add_option("--kernel", command->kernel,
+                   "auto, simd or scalar; the result is the same to the last bit")
+      ->type_name("K");
+  verb->add_flag("--json", command->json, "print one JSON object");
+}
+
+void AddTrain(CLI::App& app, Work& work) {
+  const auto [verb, command] =
+      AddVerb(app, "train", "Train a policy with several learners; select, certify and draw it",
+              RunTrain, work);
+  AddConfig(verb, *command);
+  AddInteger(verb, "--learners", command->learners, "how many learners [as configured]", 1, 1000);
+  verb->add_option("--algorithm", command->algorithm,
+                   "fedgen, local, fedavg or centralized [as configured]")
+      ->check(CheckAlgorithm)
+      ->type_name("A");
+  AddName(verb, "-o,--out", command->out, "directory to create [runs/<config>-<algorithm>-seed<S>]",
+          "DIR");
+  AddName(verb, "--resume", command->resume, "continue the run in this directory", "DIR");
+  AddSeed(verb, command->seed, "decides everything random [1]");
+  AddThreads(verb, command->threads);
+  verb->add_flag("--no-figures", command->no_figures, "draw no figures at the end");
+}
+
+void AddEstimate(CLI::App& app, Work& work) {
+  const auto [verb, command] = AddVerb(
+      app, "estimate",
+      "Measure the constants that the theorems assume: noise and smoothness of the gradient",
+      RunEstimate, work);
+  AddConfig(verb, *command)->required();
+  AddName(verb, "-p,--policy", command->policy,
+          "the policy at which to measure [the initial policy]");
+  AddInteger(verb, "--repeats", command->repeats, "how many measurements [40]", 2, 100000, "R");
+  AddSeed(verb, command->seed, "decides everything random [1]");
+  AddThreads(verb, command->threads);
+}
+
+void AddPlot(CLI::App& app, Work& work) {
+  const auto [verb, command] =
+      AddVerb(app, "plot", "Draw the figures of a run again", RunPlot, work);
+  AddName(verb, "directory", command->directory, "directory of the run", "DIR")->required();
+  verb->add_option("--learner", command->learner,
+                   "the learner whose bounds and trajectories are drawn [1]")
+      ->type_name("I");
+}
+
+void AddReproduce(CLI::App& app, Work& work) {
+  const auto [verb, command] =
+      AddVerb(app, "reproduce", "Run the paper's experiments; show its numbers beside ours",
+              RunReproduce, work);
+  verb->add_option("what", command->what, "table1, table2, figures, tradeoffs, comparison or all")
+      ->required()
+      ->type_name("WHAT");
+  AddConfig(verb, *command);
+  AddName(verb, "-o,--out", command->out,
+          "directory for results; unfinished work in it is continued [out/reproduce]", "DIR");
+  AddInteger(verb, "--seeds", command->seeds, "how many seeds [5; 3 for tradeoffs]", 1, 1000);
+  verb->add_flag("--quick", command->quick,
+                 "few rounds and worlds: shows that it works, the numbers mean nothing");
+  AddSeed(verb, command->seed, "the first seed [1]");
+  AddThreads(verb, command->threads);
+}
+
+void AddCertify(CLI::App& app, Work& work) {
+  const auto [verb, command] = AddVerb(
+      app, "certify", "Drive a policy through unseen worlds; write a certificate of how safe it is",
+      RunCertify, work);
+  AddConfig(verb, *command)->required();
+  AddPolicy(verb, command->policy);
+  AddInteger(verb, "-n,--worlds", command->worlds, "how many worlds [100000]", 1,
+             kMaxCertificateWorlds);
+  verb->add_option("--confidence", command->confidence,
+                   "probability that both bounds hold, between 0 and 1 [0.99]")
+      ->type_name("G");
+  AddName(verb, "-o,--output", command->output, "certificate to write")->required();
+  AddForce(verb, command->force);
+  AddThreads(verb, command->threads);
+}
+
+void AddVerify(CLI::App& app, Work& work) {
+  const auto [verb, command] = AddVerb(
+      app, "verify", "Recompute a certificate; refuse it if any number differs", RunVerify, work);
+  AddName(verb, "file", command->certificate, "certificate")->required();
+  AddConfig(verb, *command)->required();
+  AddPolicy(verb, command->policy);
+  AddThreads(verb, command->threads);
+}
+
+void AddPlan(CLI::App& app, Work& work) {
+  const auto [verb, command] =
+      AddVerb(app, "plan", "Compute how many worlds it takes to certify a safe arrival rate",
+              RunPlan, work);
+  verb->add_option("--safe", command->safe, "safe arrival rate to certify, between 0 and 1 [0.99]")
+      ->type_name("S");
+  verb->add_option("--confidence", command->confidence,
+                   "confidence of the certificate, between 0 and 1 [0.99]")
+      ->type_name("G");
+  CLI::Option* const assume =
+      verb->add_option("--assume", command->assume, "true rate of the policy, above --safe")
+          ->type_name("P");
+  verb->add_option("--power", command->power,
+                   "wanted probability that certifying succeeds, if --assume is true [0.9]")
+      ->needs(assume)
+      ->type_name("W");
+  verb->add_flag("--json", command->json, "print one JSON object");
+}
+
+void AddWorldsGenerate(CLI::App& worlds, Work& work) {
+  const auto [verb, command] = AddVerb(
+      worlds, "generate", "Draw random worlds into a file (JSON Lines)", RunWorldsGenerate, work);
+  AddConfig(verb, *command)->required();
+  AddInteger(verb, "-n,--worlds", command->worlds, "how many worlds [10]", 1, kMostWorlds);
+  AddSeed(verb, command->seed, "which worlds are drawn [1]");
+  AddName(verb, "-o,--output", command->output, "file to write")->required();
+  AddForce(verb, command->force);
+}
+
+void AddWorldsShow(CLI::App& worlds, Work& work) {
+  const auto [verb, command] = AddVerb(
+      worlds, "show", "Describe worlds of a file; make a picture of them", RunWorldsShow, work);
+  AddName(verb, "file", command->world_file, "world file")->required();
+  AddInteger(verb, "--first", command->first, "first world shown [0]", 0, kMostWorlds, "K");
+  AddInteger(verb, "--count", command->count, "how many worlds are shown [6]", 1, 60);
+  AddName(verb, "-o,--output", command->picture, "picture to write, .svg or .png");
+  AddConfig(verb, *command);
+  AddName(verb, "-p,--policy", command->policies,
+          "also draw the trajectory of this policy; repeatable", "NAME|FILE")
+      ->allow_extra_args(false);
+  AddForce(verb, command->force);
+}
+
+void AddPolicyNew(CLI::App& policy, Work& work) {
+  const auto [verb, command] =
+      AddVerb(policy, "new", "Make a network with random weights", RunPolicyNew, work);
+  AddConfig(verb, *command)->required();
+  AddSeed(verb, command->seed, "which weights are drawn [1]");
+  AddName(verb, "-o,--output", command->output, "file to write, .fgp or .json")->required();
+  AddForce(verb, command->force);
+}
+
+void AddPolicyShow(CLI::App& policy, Work& work) {
+  const auto [verb, command] =
+      AddVerb(policy, "show", "Describe a policy file", RunPolicyShow, work);
+  AddName(verb, "file", command->policy, "policy file")->required();
+  verb->add_flag("--json", command->json, "print the whole policy as JSON");
+}
+
+void AddPolicyConvert(CLI::App& policy, Work& work) {
+  const auto [verb, command] =
+      AddVerb(policy, "convert", "Convert a policy between .fgp and .json", RunPolicyConvert, work);
+  AddName(verb, "input", command->input, "policy file")->required();
+  AddName(verb, "output", command->output, "file to write, .fgp or .json")->required();
+  AddForce(verb, command->force);
+}
+
+void AddConfigExplain(CLI::App& config, Work& work) {
+  const auto [verb, command] =
+      AddVerb(config, "explain", "Explain an option, a group of options, or list all",
+              RunConfigExplain, work);
+  verb->add_option("key", command->key, "such as learner.sigma or world.goal [all]")
+      ->check(CheckName)
+      ->type_name("KEY");
+  verb->add_flag("--markdown", command->markdown, "all, as the tables of docs/configuration.md");
+}
+
+// A verb that only groups others.
+CLI::App& AddGroup(CLI::App& app, const char* name, const char* help) {
+  CLI::App* const group = app.add_subcommand(name, help);
+  group->require_subcommand(1);
+  return *group;
+}
+
+void AddVerbs(CLI::App& app, Work& work) {
+  AddEvaluate(app, work);
+  AddTrain(app, work);
+  AddEstimate(app, work);
+  AddPlot(app, work);
+  AddReproduce(app, work);
+  AddCertify(app, work);
+  AddVerify(app, work);
+  AddPlan(app, work);
+  CLI::App& worlds = AddGroup(app, "worlds", "Generate, describe and draw worlds");
+  AddWorldsGenerate(worlds, work);
+  AddWorldsShow(worlds, work);
+  CLI::App& policy = AddGroup(app, "policy", "Make, describe and convert policies");
+  AddPolicyNew(policy, work);
+  AddPolicyShow(policy, work);
+  AddPolicyConvert(policy, work);
+  AddConfigExplain(AddGroup(app, "config", "Say what the options of a configuration mean"), work);
+}
+
+// ---- The program --------------------------------------------------------------------------------
+
+// What the parser objects to, or the text that --help and --version asked for.
+int Refuse(const CLI::ParseError& error, const CLI::App& app, int argc, char** argv) {
+  if (error.get_exit_code() == 0) {  // --help, --version
+    app.exit(error);
+    std::cout.flush();
+    return std::cout ? FlushStdout() : Complain({ErrorCode::kIo, "stdout: cannot write"});
+  }
+  if (const auto unknown = FindUnknownVerb(app, argc, argv)) return Complain(*unknown);
+  std::string verb_path = "fedgen";
+  const CLI::App* used = &app;
+  while (!used->get_subcommands().empty()) {
+    used = used->get_subcommands().front();
+    verb_path += " " + used->get_name();
+  }
+  return Complain(
+      {ErrorCode::kUsage, fmt::format("{} (see {} --help)", Problem(error), verb_path)});
+}
+
 int Main(int argc, char** argv) {
   CLI::App app(
       "FedGen: one robot policy, learned by many owners of private worlds, with a proof of how "
@@ -107,258 +398,16 @@ int Main(int argc, char** argv) {
   app.require_subcommand(1);
   app.set_version_flag("--version", kVersion);
   app.footer(
-      "Exit codes: 0 done, 2 usage, 3 configuration, 4 bad file, 5 things do not fit together,\n"
+      "Exit codes: 0 done, 2 usage, 3 configuration, 4 bad file, 5 mismatch,\n"
       "6 cannot read or write, 7 output exists (docs/exit-codes.md).");
-  std::function<Result<void>()> run;
-
-  const auto add_config = [](CLI::App* verb, std::string& config,
-                             std::vector<std::string>& overrides, bool required) {
-    verb->add_option("-c,--config", config, "experiment, a TOML file (see configs/)")
-        ->required(required)
-        ->check(CheckName)
-        ->type_name("FILE");
-    verb->add_option("--set", overrides, "key=value over the configuration, may be repeated")
-        ->type_name("KEY=VALUE")
-        ->allow_extra_args(false);
-  };
-  const auto add_seed = [](CLI::App* verb, std::uint64_t& seed, const char* what) {
-    verb->add_option("-s,--seed", seed, what)->check(CheckSeed)->type_name("S");
-  };
-  const auto add_policy = [](CLI::App* verb, std::string& policy) {
-    verb->add_option("-p,--policy", policy, "straight, gap-follower, or a policy file")
-        ->required()
-        ->check(CheckName)
-        ->type_name("NAME|FILE");
-  };
-  const auto add_threads = [](CLI::App* verb, int& threads) {
-    verb->add_option(
-            "-t,--threads", threads,
-            "threads [FEDGEN_NUM_THREADS, or the cores there are]; changes no bit of the result")
-        ->check(InRange(1, kMaxThreads))
-        ->type_name("T");
-  };
-  const auto count = InRange(1, 1'000'000'000'000);
-
-  EvaluateCommand evaluate;
-  CLI::App* verb =
-      app.add_subcommand("evaluate", "Drive a policy through many worlds; report how safe it is");
-  add_config(verb, evaluate.config, evaluate.overrides, true);
-  add_policy(verb, evaluate.policy);
-  verb->add_option("-n,--worlds", evaluate.worlds,
-                   "how many worlds [10000, or all of --world-file]")
-      ->check(count)
-      ->type_name("N");
-  verb->add_option("--world-file", evaluate.world_file, "drive through these instead of drawn ones")
-      ->check(CheckName)
-      ->type_name("FILE");
-  add_threads(verb, evaluate.threads);
-  add_seed(verb, evaluate.seed, "which worlds are drawn [1]");
-  verb->add_option("--kernel", evaluate.kernel,
-                   "auto, simd or scalar; changes no bit of the result")
-      ->type_name("K");
-  verb->add_flag("--json", evaluate.json, "one JSON object on stdout");
-  verb->callback([&] { run = [&] { return RunEvaluate(evaluate); }; });
-
-  TrainCommand train;
-  verb = app.add_subcommand("train", "Learn a policy together; race, certify and draw the result");
-  add_config(verb, train.config, train.overrides, false);
-  verb->add_option("--learners", train.learners, "how many learners [as configured]")
-      ->check(InRange(1, 1000))
-      ->type_name("N");
-  verb->add_option("--algorithm", train.algorithm,
-                   "fedgen, local, fedavg or centralized [as configured]")
-      ->check(CheckAlgorithm)
-      ->type_name("A");
-  verb->add_option("-o,--out", train.out, "directory to make [runs/<config>-<algorithm>-seed<S>]")
-      ->check(CheckName)
-      ->type_name("DIR");
-  verb->add_option("--resume", train.resume, "go on with this run, as it was started")
-      ->check(CheckName)
-      ->type_name("DIR");
-  verb->add_option("-s,--seed", train.seed, "names everything that is drawn [1]")
-      ->check(CheckSeed)
-      ->type_name("S");
-  add_threads(verb, train.threads);
-  verb->add_flag("--no-figures", train.no_figures, "draw nothing at the end");
-  verb->callback([&] { run = [&] { return RunTrain(train); }; });
-
-  EstimateCommand estimate;
-  verb = app.add_subcommand("estimate", "Measure what the theorems ask for: noise, smoothness");
-  add_config(verb, estimate.config, estimate.overrides, true);
-  verb->add_option("-p,--policy", estimate.policy, "where to measure [the initial policy]")
-      ->check(CheckName)
-      ->type_name("FILE");
-  verb->add_option("--repeats", estimate.repeats, "measurements [40]")
-      ->check(InRange(2, 100000))
-      ->type_name("R");
-  add_seed(verb, estimate.seed, "names everything that is drawn [1]");
-  add_threads(verb, estimate.threads);
-  verb->callback([&] { run = [&] { return RunEstimate(estimate); }; });
-
-  PlotCommand plot;
-  verb = app.add_subcommand("plot", "Draw the figures of a run again");
-  verb->add_option("directory", plot.directory, "a run's directory")
-      ->required()
-      ->check(CheckName)
-      ->type_name("DIR");
-  verb->add_option("--learner", plot.learner, "whose bounds and ways are drawn [1]")
-      ->type_name("I");
-  verb->callback([&] { run = [&] { return RunPlot(plot); }; });
-
-  ReproduceCommand reproduce;
-  verb = app.add_subcommand("reproduce", "Run the paper's experiments; its numbers and ours");
-  verb->add_option("what", reproduce.what, "table1, table2, figures, tradeoffs, comparison or all")
-      ->required()
-      ->type_name("WHAT");
-  add_config(verb, reproduce.config, reproduce.overrides, false);
-  verb->add_option("-o,--out", reproduce.out,
-                   "directory for results; going on where it was if there are some "
-                   "[out/reproduce]")
-      ->check(CheckName)
-      ->type_name("DIR");
-  verb->add_option("--seeds", reproduce.seeds, "how many seeds [5; 3 for tradeoffs]")
-      ->check(InRange(1, 1000))
-      ->type_name("N");
-  verb->add_flag("--quick", reproduce.quick, "few rounds and worlds: only whether it works");
-  add_seed(verb, reproduce.seed, "the first seed [1]");
-  add_threads(verb, reproduce.threads);
-  verb->callback([&] { run = [&] { return RunReproduce(reproduce); }; });
-
-  CertifyCommand certify;
-  verb = app.add_subcommand("certify",
-                            "Drive a policy through unseen worlds; write down what that promises");
-  add_config(verb, certify.config, certify.overrides, true);
-  add_policy(verb, certify.policy);
-  verb->add_option("-n,--worlds", certify.worlds, "how many worlds [100000]")
-      ->check(InRange(1, kMaxCertificateWorlds))
-      ->type_name("N");
-  verb->add_option("--confidence", certify.confidence,
-                   "that both statements hold, between 0 and 1 [0.99]")
-      ->type_name("G");
-  verb->add_option("-o,--output", certify.output, "certificate to write")
-      ->required()
-      ->check(CheckName)
-      ->type_name("FILE");
-  verb->add_flag("--force", certify.force, "replace an existing file");
-  add_threads(verb, certify.threads);
-  verb->callback([&] { run = [&] { return RunCertify(certify); }; });
-
-  VerifyCommand verify;
-  verb = app.add_subcommand("verify", "Recompute a certificate; refuse it if a number differs");
-  verb->add_option("file", verify.certificate, "certificate")
-      ->required()
-      ->check(CheckName)
-      ->type_name("FILE");
-  add_config(verb, verify.config, verify.overrides, true);
-  add_policy(verb, verify.policy);
-  add_threads(verb, verify.threads);
-  verb->callback([&] { run = [&] { return RunVerify(verify); }; });
-
-  PlanCommand plan;
-  verb = app.add_subcommand("plan", "Say how many worlds it takes to certify a rate");
-  verb->add_option("--safe", plan.safe, "rate of safe arrival to certify, between 0 and 1 [0.99]")
-      ->type_name("S");
-  verb->add_option("--confidence", plan.confidence, "between 0 and 1 [0.99]")->type_name("G");
-  CLI::Option* assume =
-      verb->add_option("--assume", plan.assume, "the true rate, above --safe")->type_name("P");
-  verb->add_option("--power", plan.power, "wanted probability of success [0.9]")
-      ->needs(assume)
-      ->type_name("W");
-  verb->add_flag("--json", plan.json, "one JSON object on stdout");
-  verb->callback([&] { run = [&] { return RunPlan(plan); }; });
-
-  CLI::App* worlds = app.add_subcommand("worlds", "Draw, describe and picture worlds");
-  worlds->require_subcommand(1);
-  WorldsGenerateCommand generate;
-  verb = worlds->add_subcommand("generate", "Draw worlds into a file (JSON Lines)");
-  add_config(verb, generate.config, generate.overrides, true);
-  verb->add_option("-n,--worlds", generate.worlds, "how many [10]")->check(count)->type_name("N");
-  add_seed(verb, generate.seed, "which worlds are drawn [1]");
-  verb->add_option("-o,--output", generate.output, "file to write")
-      ->required()
-      ->check(CheckName)
-      ->type_name("FILE");
-  verb->add_flag("--force", generate.force, "replace an existing file");
-  verb->callback([&] { run = [&] { return RunWorldsGenerate(generate); }; });
-
-  WorldsShowCommand show;
-  verb = worlds->add_subcommand("show", "Describe worlds of a file, and draw them");
-  verb->add_option("file", show.world_file, "world file")
-      ->required()
-      ->check(CheckName)
-      ->type_name("FILE");
-  verb->add_option("--first", show.first, "first world shown [0]")
-      ->check(InRange(0, 1'000'000'000'000))
-      ->type_name("K");
-  verb->add_option("--count", show.count, "how many are shown [6]")
-      ->check(InRange(1, 60))
-      ->type_name("N");
-  verb->add_option("-o,--output", show.picture, "picture to write, .svg or .png")
-      ->check(CheckName)
-      ->type_name("FILE");
-  add_config(verb, show.config, show.overrides, false);
-  verb->add_option("-p,--policy", show.policies,
-                   "also draw the way of this policy, may be repeated")
-      ->check(CheckName)
-      ->type_name("NAME|FILE")
-      ->allow_extra_args(false);
-  verb->add_flag("--force", show.force, "replace an existing file");
-  verb->callback([&] { run = [&] { return RunWorldsShow(show); }; });
-
-  CLI::App* policy = app.add_subcommand("policy", "Make, describe and convert policies");
-  policy->require_subcommand(1);
-  PolicyNewCommand fresh;
-  verb = policy->add_subcommand("new", "Make a network with random weights");
-  add_config(verb, fresh.config, fresh.overrides, true);
-  add_seed(verb, fresh.seed, "which weights are drawn [1]");
-  verb->add_option("-o,--output", fresh.output, "file to write, .fgp or .json")
-      ->required()
-      ->check(CheckName)
-      ->type_name("FILE");
-  verb->add_flag("--force", fresh.force, "replace an existing file");
-  verb->callback([&] { run = [&] { return RunPolicyNew(fresh); }; });
-
-  PolicyShowCommand describe;
-  verb = policy->add_subcommand("show", "Describe a policy file");
-  verb->add_option("file", describe.policy, "policy file")
-      ->required()
-      ->check(CheckName)
-      ->type_name("FILE");
-  verb->add_flag("--json", describe.json, "the whole policy in its JSON form");
-  verb->callback([&] { run = [&] { return RunPolicyShow(describe); }; });
-
-  PolicyConvertCommand convert;
-  verb = policy->add_subcommand("convert", "Convert a policy between .fgp and .json");
-  verb->add_option("input", convert.input, "policy file")
-      ->required()
-      ->check(CheckName)
-      ->type_name("FILE");
-  verb->add_option("output", convert.output, "file to write, .fgp or .json")
-      ->required()
-      ->check(CheckName)
-      ->type_name("FILE");
-  verb->add_flag("--force", convert.force, "replace an existing file");
-  verb->callback([&] { run = [&] { return RunPolicyConvert(convert); }; });
-
+  Work work;
+  AddVerbs(app, work);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) {  // --help, --version
-      app.exit(error);
-      std::cout.flush();
-      return std::cout ? FlushStdout() : Complain({ErrorCode::kIo, "stdout: cannot write"});
-    }
-    if (const auto unknown = FindUnknownVerb(app, argc, argv)) return Complain(*unknown);
-    std::string verb_path = "fedgen";
-    const CLI::App* used = &app;
-    while (!used->get_subcommands().empty()) {
-      used = used->get_subcommands().front();
-      verb_path += " " + used->get_name();
-    }
-    return Complain(
-        {ErrorCode::kUsage, fmt::format("{} ({} --help says more)", Problem(error), verb_path)});
+    return Refuse(error, app, argc, argv);
   }
-  if (const Result<void> done = run(); !done) return Complain(done.error());
+  if (const Result<void> done = work(); !done) return Complain(done.error());
   return FlushStdout();
 }
 
@@ -367,13 +416,13 @@ int Main(int argc, char** argv) {
 
 namespace {
 
-// The number of a closed stream would go to the next file that is opened, and what is said into the
-// stream would end in that file. So closed streams are held by /dev/null, stdout for reading only:
-// what cannot be written there is noticed at the end.
+// The next file that is opened would get the number of a closed stream, and whatever is printed to
+// the stream would end up in that file. So /dev/null takes the place of closed streams; stdout's is
+// opened for reading only, so that the failure to write there is noticed at the end.
 void HoldClosedStreams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(stream, F_GETFD) >= 0) continue;
-    // The lowest free number, which is this one. There is nobody to tell if it fails.
+    // open() takes the lowest free number, which is this one. A failure cannot be reported.
     (void)::open("/dev/null", stream == STDERR_FILENO ? O_WRONLY : O_RDONLY);
   }
 }
@@ -382,12 +431,12 @@ void HoldClosedStreams() {
 
 int main(int argc, char** argv) {
   HoldClosedStreams();
-  // A file that may not grow is an error to be told, not a signal to die of.
+  // A file that may not grow (ulimit -f) is reported as an error instead of ending the program.
   std::signal(SIGXFSZ, SIG_IGN);
   try {
     return fedgen::Main(argc, argv);
   } catch (const std::exception& error) {
-    // Nothing of ours throws; this is memory that ran out, or a library's surprise.
+    // Our own code does not throw; this is out of memory, or an exception of a library.
     std::fputs("fedgen: ", stderr);
     std::fputs(error.what(), stderr);
     std::fputs("\n", stderr);

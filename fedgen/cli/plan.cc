@@ -16,7 +16,7 @@ Result<void> CheckShare(const char* flag, double value) {
   return Error{ErrorCode::kUsage, fmt::format("{} = {}: must be in (0, 1)", flag, value)};
 }
 
-// What the plan needs at one confidence: without a failure, and for success with some power.
+// How many worlds one confidence needs: if none fails, and to succeed with the wanted power.
 struct Answer {
   std::int64_t without_failure;
   std::optional<Plan> with_power;
@@ -27,20 +27,21 @@ Result<Answer> FindAnswer(const PlanCommand& command, double confidence) {
   if (!command.assume) return answer;
   answer.with_power = WorldsToSucceed(command.safe, confidence, *command.assume, command.power);
   if (!answer.with_power) {
-    return Error{ErrorCode::kUsage,
-                 fmt::format("--assume = {}: too close to --safe = {} to tell them apart",
-                             *command.assume, command.safe)};
+    return Error{
+        ErrorCode::kUsage,
+        fmt::format("--assume = {}: too close to --safe = {}: no number of worlds tells them apart",
+                    *command.assume, command.safe)};
   }
   return answer;
 }
 
 std::string AnswerText(const Answer& answer) {
   std::string text =
-      fmt::format("  {} without a failure\n", Counted(answer.without_failure, "world"));
+      fmt::format("  {} without a failure are enough\n", Counted(answer.without_failure, "world"));
   if (const auto& plan = answer.with_power) {
-    text += fmt::format("  {} with at most {}: succeeds with probability {:.4f}\n",
-                        Counted(plan->worlds, "world"), Counted(plan->allowed_failures, "failure"),
-                        plan->power);
+    text += fmt::format(
+        "  {} with at most {} are enough; the policy manages that with probability {:.4f}\n",
+        Counted(plan->worlds, "world"), Counted(plan->allowed_failures, "failure"), plan->power);
   }
   return text;
 }
@@ -57,20 +58,16 @@ std::string AnswerJson(const Answer& answer) {
 }  // namespace
 
 Result<void> RunPlan(const PlanCommand& command) {
-  for (const Result<void>& checked :
-       {CheckShare("--safe", command.safe), CheckConfidence(command.confidence),
-        CheckShare("--power", command.power)}) {
-    if (!checked) return checked;
-  }
+  FEDGEN_TRY(CheckShare("--safe", command.safe));
+  FEDGEN_TRY(CheckConfidence(command.confidence));
+  FEDGEN_TRY(CheckShare("--power", command.power));
   if (command.assume && !(*command.assume > command.safe && *command.assume <= 1)) {
     return Error{ErrorCode::kUsage,
                  fmt::format("--assume = {}: must be above --safe = {} and at most 1",
                              *command.assume, command.safe)};
   }
-  const Result<Answer> alone = FindAnswer(command, command.confidence);
-  if (!alone) return alone.error();
-  const Result<Answer> joint = FindAnswer(command, JointConfidence(command.confidence));
-  if (!joint) return joint.error();
+  const Answer alone = FEDGEN_TRY(FindAnswer(command, command.confidence));
+  const Answer joint = FEDGEN_TRY(FindAnswer(command, JointConfidence(command.confidence)));
 
   if (command.json) {
     std::string question =
@@ -78,17 +75,17 @@ Result<void> RunPlan(const PlanCommand& command) {
     if (command.assume) {
       question += fmt::format(",\"assume\":{},\"target_power\":{}", *command.assume, command.power);
     }
-    Print("{{{},\"alone\":{},\"certificate\":{}}}\n", question, AnswerJson(*alone),
-          AnswerJson(*joint));
+    Print("{{{},\"alone\":{},\"certificate\":{}}}\n", question, AnswerJson(alone),
+          AnswerJson(joint));
     return {};
   }
   const std::string assumed =
-      command.assume ? fmt::format(", if it is truly {}", *command.assume) : "";
+      command.assume ? fmt::format(", for a policy whose true rate is {}", *command.assume) : "";
   Print(
       "safe arrival >= {} with {:.6g} % confidence{}\n"
-      "by itself:\n{}"
-      "in a certificate, which bounds the cost too:\n{}",
-      command.safe, 100 * command.confidence, assumed, AnswerText(*alone), AnswerText(*joint));
+      "as a statement by itself:\n{}"
+      "in a certificate, which also bounds the cost:\n{}",
+      command.safe, 100 * command.confidence, assumed, AnswerText(alone), AnswerText(joint));
   return {};
 }
 

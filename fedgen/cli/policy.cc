@@ -13,9 +13,7 @@
 namespace fedgen {
 namespace {
 
-IfExists WhatIfExists(bool force) { return force ? IfExists::kReplace : IfExists::kRefuse; }
-
-// The ending says which form is written; any other ending is a slip.
+// The ending says which form is written.
 Result<void> CheckEnding(const std::string& path) {
   if (path.ends_with(".fgp") || path.ends_with(".json")) return {};
   return Error{ErrorCode::kUsage, fmt::format("{}: a policy file must end in .fgp or .json", path)};
@@ -41,24 +39,19 @@ std::string_view RangeCodeText(const Mlp& mlp) {
 }  // namespace
 
 Result<void> RunPolicyNew(const PolicyNewCommand& command) {
-  if (Result<void> ending = CheckEnding(command.output); !ending) return ending;
-  const Result<Config> config = LoadConfig(command.config, command.overrides);
-  if (!config) return config.error();
-  const Task& task = config->task();
-  Mlp mlp = MakeMlp(config->training.policy, task.lidar.beams, task.lidar.range,
-                    ControlLimit(task.robot));
-  DrawParameters(Key(command.seed).Fork(Stream::kInitialPolicy), config->initial_half_width, mlp);
-  if (Result<void> saved = SavePolicy(mlp, command.output, WhatIfExists(command.force)); !saved) {
-    return saved;
-  }
+  FEDGEN_TRY(CheckEnding(command.output));
+  const Config config = FEDGEN_TRY(LoadConfig(command.config, command.overrides));
+  const Task& task = config.task();
+  Mlp mlp =
+      MakeMlp(config.training.policy, task.lidar.beams, task.lidar.range, ControlLimit(task.robot));
+  DrawParameters(Key(command.seed).Fork(Stream::kInitialPolicy), config.initial_half_width, mlp);
+  FEDGEN_TRY(SavePolicy(mlp, command.output, WhatIfExists(command.force)));
   Print("{}: {}\n", command.output, NetworkText(mlp));
   return {};
 }
 
 Result<void> RunPolicyShow(const PolicyShowCommand& command) {
-  const Result<Mlp> loaded = LoadPolicy(command.policy);
-  if (!loaded) return loaded.error();
-  const Mlp& mlp = *loaded;
+  const Mlp mlp = FEDGEN_TRY(LoadPolicy(command.policy));
   if (command.json) {
     Print("{}\n", PolicyToJson(mlp));
     return {};
@@ -68,7 +61,7 @@ Result<void> RunPolicyShow(const PolicyShowCommand& command) {
   for (const float value : mlp.parameters) squares += static_cast<double>(value) * value;
   std::string inputs;
   if (mlp.state_inputs) inputs += "x, y, sin heading, cos heading; ";
-  if (mlp.goal_inputs) inputs += "forward and left to the goal; ";
+  if (mlp.goal_inputs) inputs += "distance to the goal ahead and to the left; ";
   inputs += fmt::format("{} as {}", Counted(mlp.num_beams, "beam"), RangeCodeText(mlp));
   if (mlp.range_code == RangeCode::kInverse) inputs += fmt::format(" ({} m)", mlp.range_offset);
   const bool identity =
@@ -79,10 +72,10 @@ Result<void> RunPolicyShow(const PolicyShowCommand& command) {
       "  network        {}, {}, {}\n"
       "  inputs         {}\n"
       "  normalisation  {}\n"
-      "  made for       {} of {} m range\n"
-      "  output         {} within +-{:.6g}\n"
+      "  made for       a lidar with {} and a range of {} m\n"
+      "  output         {}, a control within +-{:.6g}\n"
       "  parameters     from {:.4g} to {:.4g}, root mean square {:.4g}\n",
-      command.policy, mlp.Shape(), mlp.activation == Activation::kRelu ? "relu" : "tanh",
+      command.policy, mlp.Shape(), NameOf(mlp.activation),
       Counted(static_cast<std::int64_t>(mlp.parameters.size()), "parameter"), inputs,
       identity ? "none" : "one scale and shift per input", Counted(mlp.num_beams, "beam"),
       mlp.max_range, mlp.output_map == OutputMap::kTanh ? "tanh" : "clamped", mlp.control_limit,
@@ -91,13 +84,10 @@ Result<void> RunPolicyShow(const PolicyShowCommand& command) {
 }
 
 Result<void> RunPolicyConvert(const PolicyConvertCommand& command) {
-  if (Result<void> ending = CheckEnding(command.output); !ending) return ending;
-  const Result<Mlp> mlp = LoadPolicy(command.input);
-  if (!mlp) return mlp.error();
-  if (Result<void> saved = SavePolicy(*mlp, command.output, WhatIfExists(command.force)); !saved) {
-    return saved;
-  }
-  Print("{}: {}\n", command.output, NetworkText(*mlp));
+  FEDGEN_TRY(CheckEnding(command.output));
+  const Mlp mlp = FEDGEN_TRY(LoadPolicy(command.input));
+  FEDGEN_TRY(SavePolicy(mlp, command.output, WhatIfExists(command.force)));
+  Print("{}: {}\n", command.output, NetworkText(mlp));
   return {};
 }
 

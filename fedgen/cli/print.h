@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "fedgen/base/result.h"
+
 namespace fedgen {
 
 /// Prints to stdout. Unlike fmt::print it never throws; main() notices at the end if stdout failed.
@@ -16,11 +18,28 @@ void Print(fmt::format_string<Args...> format, Args&&... args) {
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
-/// The same to stderr, for what is said along the way. Nobody is told if that fails.
+/// Prints to stderr, for progress and errors. A failure to print there is ignored.
 template <typename... Args>
 void PrintError(fmt::format_string<Args...> format, Args&&... args) {
   const std::string text = fmt::format(format, std::forward<Args>(args)...);
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
+
+// What the program says to the shell; docs/exit-codes.md is the table for users.
+enum class ExitCode : int {
+  kOk = 0,
+  kUsage = 2,
+  kConfig = 3,
+  kData = 4,
+  kMismatch = 5,
+  kIo = 6,
+  kExists = 7,
+  kUnexpected = 70,  // out of memory, or an unexpected exception of a library
+};
+
+ExitCode ExitCodeOf(ErrorCode code);
+
+/// Prints `fedgen: message` to stderr as one line and returns the exit code.
+int Complain(const Error& error);
 
 }  // namespace fedgen

@@ -1,22 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "fedgen/cli/reproduce.h"
-
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <functional>
 #include <optional>
 
 #include "fedgen/base/file.h"
 #include "fedgen/base/hash.h"
 #include "fedgen/base/text.h"
 #include "fedgen/base/version.h"
+#include "fedgen/cli/commands.h"
+#include "fedgen/cli/live_view.h"
 #include "fedgen/cli/print.h"
 #include "fedgen/cli/progress.h"
+#include "fedgen/report/campaign_tables.h"
 #include "fedgen/report/paper_tables.h"
+#include "fedgen/report/run_figures.h"
+#include "fedgen/report/run_pictures.h"
+#include "fedgen/run/campaign.h"
+#include "fedgen/run/experiment.h"
 #include "fedgen/run/run_files.h"
+#include "fedgen/run/run_summary.h"
 #include "fedgen/run/run_tables.h"
 
 namespace fedgen {
@@ -24,148 +31,20 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::int64_t UnseenWorlds(const ReproduceCommand& command) { return command.quick ? 200 : 10000; }
+// The experiments behind `fedgen reproduce`. Each runs its parts in the campaign, prints its result
+// and writes it into its own directory. --quick does the same with few rounds and worlds: it shows
+// that an experiment works, not what it comes to.
 
-Result<void> ReproduceTable1(const ReproduceCommand& command, const Campaign& campaign) {
-  Result<Config> config = LoadExperiment(command, kPaperTablesConfig, {});
-  if (!config) return config.error();
-  Part part;
-  part.name = fmt::format("seed {}", command.seed);
-  part.config = *std::move(config);
-  part.seed = command.seed;
-  part.worlds = UnseenWorlds(command);
-  part.stages = true;
-  const auto outcomes = RunParts(campaign, "table1", {part});
-  if (!outcomes) return outcomes.error();
-  const RunOutcome& run = outcomes->front();
-  const std::string text = Table1Text(
-      run, fmt::format("Table 1: {}, seed {}", SourceText(command, kPaperTablesConfig), part.seed));
-  if (auto done = campaign.Write("table1", "table1.txt", text); !done) return done;
-  if (auto done = campaign.Write("table1", "table1.csv", Table1Csv(run)); !done) return done;
-  Print("{}", text);
-  return {};
-}
+constexpr char kPaperTablesConfig[] = "configs/paper-tables.toml";
+constexpr char kComparisonConfig[] = "configs/default.toml";
+constexpr int kTable2Seeds = 5;
+constexpr int kTradeoffSeeds = 3;
+constexpr int kComparisonSeeds = 5;
 
-// Every column sees about as many learners: twice as many seeds for half as many learners. Whether
-// a run of few learners goes well is a matter of luck (one of them must find a way), so it takes
-// many to see how often.
-//
-// One learner alone is any learner of a larger run until it first stops: nothing reaches it before.
-// So the first column comes from where all learners of the largest runs first stopped.
-Result<void> ReproduceTable2(const ReproduceCommand& command, const Campaign& campaign) {
-  const int num_learners = kPaperTable2Learners.back() * NumSeeds(command, kTable2Seeds);
-  std::vector<Part> parts;
-  std::vector<Table2Column> columns;
-  for (const int learners : kPaperTable2Learners) {
-    Table2Column& column = columns.emplace_back();
-    column.learners = learners;
-    column.local = learners == 1;
-    if (column.local) continue;
-    Result<Config> config = LoadExperiment(command, kPaperTablesConfig,
-                                           {fmt::format("federation.learners={}", learners)});
-    if (!config) return config.error();
-    const int num_seeds = (num_learners + learners - 1) / learners;
-    column.runs.resize(static_cast<std::size_t>(num_seeds));
-    for (int index = 0; index < num_seeds; ++index) {
-      Part part;
-      part.config = *config;
-      part.seed = command.seed + static_cast<std::uint64_t>(index);
-      part.name = fmt::format("{} learners, seed {}", learners, part.seed);
-      part.worlds = UnseenWorlds(command);
-      part.stages = true;
-      parts.push_back(std::move(part));
-    }
-  }
-  const auto outcomes = RunParts(campaign, "table2", parts);
-  if (!outcomes) return outcomes.error();
-  auto next = outcomes->begin();
-  for (Table2Column& column : columns) {
-    for (RunOutcome& run : column.runs) run = *next++;
-  }
-  columns.front().runs = columns.back().runs;
-  const std::string text = Table2Text(
-      columns,
-      fmt::format("Table 2: {}, seeds from {} on, {} unseen worlds for each policy",
-                  SourceText(command, kPaperTablesConfig), command.seed, UnseenWorlds(command)));
-  if (auto done = campaign.Write("table2", "table2.txt", text); !done) return done;
-  if (auto done = campaign.Write("table2", "table2.csv", Table2Csv(columns, command.seed)); !done) {
-    return done;
-  }
-  Print("{}", text);
-  return {};
-}
+// ---- What all experiments share -----------------------------------------------------------------
 
-std::string ConfigName(const ReproduceCommand& command, const std::string& default_config) {
-  return fs::path(command.config.empty() ? default_config : command.config).stem().string();
-}
-
-// Whether the directory holds a run of this configuration and seed, finished or not.
-bool HoldsRun(const RunFiles& files, const RunIdentity& wanted, const Config& config) {
-  const Result<RunIdentity> identity = LoadRunIdentity(files);
-  const Result<Config> held = LoadConfig(files.Config());
-  return identity && identity->seed == wanted.seed && identity->config_name == wanted.config_name &&
-         held && held->resolved == config.resolved;
-}
-
-// The learner whose figures are drawn: the first, as in the paper, unless it was never rescued and
-// another one was.
-int ChooseLearner(const std::vector<MetricsRow>& metrics) {
-  std::vector<int> rescued;
-  for (const MetricsRow& row : metrics) {
-    if (row.state == LearnerPhase::kAdopted) rescued.push_back(row.learner);
-  }
-  return rescued.empty() ? 1 : *std::min_element(rescued.begin(), rescued.end());
-}
-
-// A table-1 run again, with the truth looked at every few rounds.
-Result<void> ReproduceFigures(const ReproduceCommand& command, const Campaign& campaign) {
-  const std::vector<std::string> tracking =
-      command.quick
-          ? std::vector<std::string>{"federation.track_every=4", "federation.track_worlds=200",
-                                     "federation.certificate_worlds=200"}
-          : std::vector<std::string>{"federation.track_every=5", "federation.track_worlds=10000"};
-  const Result<Config> config = LoadExperiment(command, kPaperTablesConfig, tracking);
-  if (!config) return config.error();
-  const RunFiles files(campaign.PathOf("figures") + "/run");
-  const std::string stem = ConfigName(command, kPaperTablesConfig);
-  std::error_code error;
-  const bool resumes = HoldsRun(files, {command.seed, stem}, *config);
-  if (!resumes && fs::exists(files.directory(), error)) {
-    return LeftAsItIs(files.directory(), "another run");
-  }
-  const Result<std::string> directory = campaign.Directory("figures");
-  if (!directory) return directory.error();
-  const std::string resolved = fmt::format("{}/{}.toml", *directory, stem);  // names the figures
-  if (auto done = WriteFileAtomically(resolved, config->resolved, IfExists::kReplace); !done) {
-    return done;
-  }
-  TrainCommand train;
-  train.threads = campaign.num_threads();
-  train.no_figures = true;
-  if (resumes) {
-    train.resume = files.directory();
-  } else {
-    train.config = resolved;
-    train.seed = command.seed;
-    train.out = files.directory();
-  }
-  if (!fs::exists(files.Summary(), error)) {
-    if (auto done = RunTrain(train); !done) return done;
-  }
-
-  const auto metrics = LoadMetrics(files.Metrics());
-  if (!metrics) return metrics.error();
-  const int learner = ChooseLearner(*metrics);
-  if (auto drawn = DrawRun({files.directory(), learner}); !drawn) return drawn.error();
-  Print("figures of learner {}{}: {}/figures/{{bounds,learning,world,trajectories}}.{{svg,png}}\n",
-        learner,
-        learner == 1 ? "" : ", the first that was rescued (learner 1, the paper's, was not)",
-        files.directory());
-  return {};
-}
-
-}  // namespace
-
+// The configuration of the command, or the experiment's own if the command names none, with the
+// overrides of the command, of --quick and of the experiment.
 Result<Config> LoadExperiment(const ReproduceCommand& command, const std::string& default_config,
                               const std::vector<std::string>& overrides) {
   std::vector<std::string> all = command.overrides;
@@ -184,50 +63,39 @@ Result<Config> LoadExperiment(const ReproduceCommand& command, const std::string
   return config;
 }
 
+std::string ConfigName(const ReproduceCommand& command, const std::string& default_config) {
+  return fs::path(command.config.empty() ? default_config : command.config).stem().string();
+}
+
+// "paper-tables", the overrides, and a note if it is quick.
 std::string SourceText(const ReproduceCommand& command, const std::string& default_config) {
   std::string text = ConfigName(command, default_config);
   for (const std::string& given : command.overrides) text += " " + given;
   return command.quick ? text + " (quick: these numbers mean nothing)" : text;
 }
 
+// --seeds, or 2 if quick, or what the experiment wants.
 int NumSeeds(const ReproduceCommand& command, int wanted) {
   if (command.seeds > 0) return command.seeds;
   return command.quick ? 2 : wanted;
 }
 
-namespace {
-
-struct Experiment {
-  const char* name;
-  Result<void> (*run)(const ReproduceCommand&, const Campaign&);
-  const char* config;  // if the command names none
-  int seeds;           // that it wants; 0 if it has one
-};
-
-constexpr std::array<Experiment, 5> kExperiments = {{
-    {"table1", ReproduceTable1, kPaperTablesConfig, 0},
-    {"table2", ReproduceTable2, kPaperTablesConfig, kTable2Seeds},
-    {"figures", ReproduceFigures, kPaperTablesConfig, 0},
-    {"tradeoffs", ReproduceTradeoffs, kPaperTablesConfig, kTradeoffSeeds},
-    {"comparison", ReproduceComparison, kComparisonConfig, kComparisonSeeds},
-}};
-
-// All that results depend on, for people first and then to the last bit.
-Result<std::string> SettingsText(const ReproduceCommand& command, const Experiment& experiment) {
-  const Result<Config> config = LoadExperiment(command, experiment.config, {});
-  if (!config) return config.error();
-  std::string given = fmt::format("{}", fmt::join(command.overrides, " "));
-  std::replace(given.begin(), given.end(), '\n', ' ');
-  return fmt::format(
-      "program = {}\nconfig = {}\nsettings = {}\nquick = {}\nseed = {}\n{}sha256 = {}\n", kVersion,
-      ConfigName(command, experiment.config), given.empty() ? "(none)" : given,
-      command.quick ? "yes" : "no", command.seed,
-      experiment.seeds > 0 ? fmt::format("seeds = {}\n", NumSeeds(command, experiment.seeds)) : "",
-      Sha256Hex(config->resolved));
+std::int64_t UnseenWorlds(const ReproduceCommand& command, std::int64_t wanted = 10000) {
+  return command.quick ? 200 : wanted;
 }
 
-}  // namespace
+// A run with the index-th seed; its name begins with `what`.
+Part MakePart(const ReproduceCommand& command, Config config, int index, const std::string& what,
+              std::int64_t worlds) {
+  Part part;
+  part.config = std::move(config);
+  part.seed = command.seed + static_cast<std::uint64_t>(index);
+  part.name = fmt::format("{}seed {}", what, part.seed);
+  part.worlds = worlds;
+  return part;
+}
 
+// Runs the parts and reports progress on stderr.
 Result<std::vector<RunOutcome>> RunParts(const Campaign& campaign, const std::string& experiment,
                                          const std::vector<Part>& parts) {
   std::optional<Progress> progress;
@@ -253,33 +121,346 @@ Result<std::vector<RunOutcome>> RunParts(const Campaign& campaign, const std::st
   return campaign.Run(experiment, parts, listener);
 }
 
+// Writes both forms of a table into the experiment's directory and prints the text.
+Result<void> Publish(const Campaign& campaign, const std::string& name, const std::string& text,
+                     const std::string& csv) {
+  FEDGEN_TRY(campaign.Write(name, name + ".txt", text));
+  FEDGEN_TRY(campaign.Write(name, name + ".csv", csv));
+  Print("{}", text);
+  return {};
+}
+
+// ---- The paper's tables and figures -------------------------------------------------------------
+
+Result<void> ReproduceTable1(const ReproduceCommand& command, const Campaign& campaign) {
+  Config config = FEDGEN_TRY(LoadExperiment(command, kPaperTablesConfig, {}));
+  Part part = MakePart(command, std::move(config), 0, "", UnseenWorlds(command));
+  part.stages = true;
+  const std::vector<RunOutcome> outcomes = FEDGEN_TRY(RunParts(campaign, "table1", {part}));
+  const RunOutcome& run = outcomes.front();
+  const std::string title =
+      fmt::format("Table 1: {}, seed {}", SourceText(command, kPaperTablesConfig), part.seed);
+  return Publish(campaign, "table1", Table1Text(run, title), Table1Csv(run));
+}
+
+// Every column has about as many learners in all: half as many learners per run, twice as many
+// seeds. Whether a run of few learners succeeds is a matter of luck (one of them must learn to
+// arrive), so it takes many runs to see how often.
+//
+// Until its first stop a learner receives nothing from the others, so it does what it would do
+// alone. The first column therefore comes from where the learners of the largest runs first
+// stopped.
+Result<void> ReproduceTable2(const ReproduceCommand& command, const Campaign& campaign) {
+  const int num_learners = kPaperTable2Learners.back() * NumSeeds(command, kTable2Seeds);
+  std::vector<Part> parts;
+  std::vector<Table2Column> columns;
+  for (const int learners : kPaperTable2Learners) {
+    Table2Column& column = columns.emplace_back();
+    column.learners = learners;
+    column.local = learners == 1;
+    if (column.local) continue;
+    const Config config = FEDGEN_TRY(LoadExperiment(
+        command, kPaperTablesConfig, {fmt::format("federation.learners={}", learners)}));
+    const int num_seeds = (num_learners + learners - 1) / learners;
+    column.runs.resize(static_cast<std::size_t>(num_seeds));
+    for (int index = 0; index < num_seeds; ++index) {
+      Part part = MakePart(command, config, index, fmt::format("{} learners, ", learners),
+                           UnseenWorlds(command));
+      part.stages = true;
+      parts.push_back(std::move(part));
+    }
+  }
+  const std::vector<RunOutcome> outcomes = FEDGEN_TRY(RunParts(campaign, "table2", parts));
+  auto next = outcomes.begin();
+  for (Table2Column& column : columns) {
+    for (RunOutcome& run : column.runs) run = *next++;
+  }
+  columns.front().runs = columns.back().runs;
+  const std::string title =
+      fmt::format("Table 2: {}, seeds from {} on, {} unseen worlds for each policy",
+                  SourceText(command, kPaperTablesConfig), command.seed, UnseenWorlds(command));
+  return Publish(campaign, "table2", Table2Text(columns, title), Table2Csv(columns, command.seed));
+}
+
+// Whether the directory holds a run of this configuration and seed, finished or not.
+bool HoldsRun(const RunFiles& files, const RunIdentity& wanted, const Config& config) {
+  const Result<RunIdentity> identity = LoadRunIdentity(files);
+  const Result<Config> held = LoadConfig(files.Config());
+  return identity && identity->seed == wanted.seed && identity->config_name == wanted.config_name &&
+         held && held->resolved == config.resolved;
+}
+
+// The learner whose figures are drawn: the first that ever adopted a policy, else learner 1, the
+// paper's.
+int ChooseLearner(const std::vector<MetricsRow>& metrics) {
+  std::vector<int> adopters;
+  for (const MetricsRow& row : metrics) {
+    if (row.state == LearnerPhase::kAdopted) adopters.push_back(row.learner);
+  }
+  return adopters.empty() ? 1 : *std::min_element(adopters.begin(), adopters.end());
+}
+
+// The run of table 1 again, with policies measured in fresh worlds every few rounds (truth.csv).
+Result<void> ReproduceFigures(const ReproduceCommand& command, const Campaign& campaign) {
+  const std::vector<std::string> tracking =
+      command.quick
+          ? std::vector<std::string>{"federation.track_every=4", "federation.track_worlds=200",
+                                     "federation.certificate_worlds=200"}
+          : std::vector<std::string>{"federation.track_every=5", "federation.track_worlds=10000"};
+  const Config config = FEDGEN_TRY(LoadExperiment(command, kPaperTablesConfig, tracking));
+  const RunFiles files(campaign.PathOf("figures") + "/run");
+  const std::string stem = ConfigName(command, kPaperTablesConfig);
+  std::error_code error;
+  const bool resumes = HoldsRun(files, {command.seed, stem}, config);
+  if (!resumes && fs::exists(files.directory(), error)) {
+    return LeftAsItIs(files.directory(), "another run");
+  }
+  FEDGEN_TRY(campaign.Directory("figures"));
+  if (!fs::exists(files.Summary(), error)) {
+    LocalRun run = FEDGEN_TRY(resumes ? ReopenRun(files.directory())
+                                      : StartRun(config, command.seed, stem, files.directory()));
+    run.experiment.num_threads = campaign.num_threads();
+    FEDGEN_TRY(ExecuteWithView(run, resumes));
+  }
+
+  const int learner = ChooseLearner(FEDGEN_TRY(LoadMetrics(files.Metrics())));
+  FEDGEN_TRY(DrawRun({files.directory(), learner}));
+  Print("figures of learner {}{}: {}/figures/{{bounds,learning,world,trajectories}}.{{svg,png}}\n",
+        learner,
+        learner == 1 ? "" : ", the first that adopted a policy (learner 1, the paper's, did not)",
+        files.directory());
+  return {};
+}
+
+// ---- Trade-offs ---------------------------------------------------------------------------------
+
+// One setting is changed, all others stay as configured.
+struct Sweep {
+  const char* name;   // of its files
+  const char* title;  // of its figure
+  const char* key;    // what is changed
+  const char* x_label;
+  bool log_x;
+  std::vector<double> values;
+};
+
+std::vector<Sweep> Sweeps(bool quick) {
+  std::vector<Sweep> sweeps = {
+      {"gamma",
+       "The confidence parameter \u03b3, which sets b",
+       "federation.gamma",
+       "\u03b3",
+       true,
+       {1e-6, 1e-4, 0.01, 0.1, 0.5}},
+      {"b",
+       "The bias b, set directly",
+       "learner.bias",
+       "b",
+       false,
+       {0.05, 0.1, 0.15, 0.2, 0.23, 0.25, 0.3}},
+      {"worlds",
+       "Worlds per round",
+       "learner.worlds",
+       "worlds n_E per round and learner",
+       true,
+       {10, 20, 35, 50, 100, 200}},
+      {"q",
+       "The stop threshold q of the gradient",
+       "learner.threshold",
+       "threshold q",
+       false,
+       {2.2, 2.4, 2.6, 2.8, 3.2, 4}},
+      {"step",
+       "The step size",
+       "learner.step",
+       "step size r",
+       true,
+       {0.1, 0.2, 0.35, 0.5, 0.7, 1.0}},
+      {"learners",
+       "The number of learners",
+       "federation.learners",
+       "learners",
+       false,
+       {1, 2, 4, 6, 8, 12}},
+  };
+  if (quick) {
+    for (Sweep& sweep : sweeps) sweep.values = {sweep.values[1], sweep.values[2]};
+  }
+  return sweeps;
+}
+
+Result<std::vector<Part>> MakeSweepParts(const ReproduceCommand& command,
+                                         const std::vector<Sweep>& sweeps, int num_seeds) {
+  std::vector<Part> parts;
+  for (const Sweep& sweep : sweeps) {
+    for (const double value : sweep.values) {
+      const std::string setting = fmt::format("{}={}", sweep.key, value);
+      const Config config = FEDGEN_TRY(LoadExperiment(command, kPaperTablesConfig, {setting}));
+      for (int index = 0; index < num_seeds; ++index) {
+        parts.push_back(MakePart(command, config, index, fmt::format("{} = {}, ", sweep.key, value),
+                                 UnseenWorlds(command, 2000)));
+      }
+    }
+  }
+  return parts;
+}
+
+Result<void> ReproduceTradeoffs(const ReproduceCommand& command, const Campaign& campaign) {
+  const int num_seeds = NumSeeds(command, kTradeoffSeeds);
+  const std::vector<Sweep> sweeps = Sweeps(command.quick);
+  const std::vector<Part> parts = FEDGEN_TRY(MakeSweepParts(command, sweeps, num_seeds));
+  const std::vector<RunOutcome> outcomes = FEDGEN_TRY(RunParts(campaign, "tradeoffs", parts));
+  const std::string directory = FEDGEN_TRY(campaign.Directory("tradeoffs"));
+
+  const std::string source = SourceText(command, kPaperTablesConfig);
+  const std::string seeds = Counted(num_seeds, "seed");
+  const std::string worlds =
+      fmt::format("{} for each final policy", Counted(parts.front().worlds, "unseen world"));
+  std::string text = fmt::format("Trade-offs around {}: mean over {} [lowest, highest]; {}\n\n",
+                                 source, seeds, worlds);
+  std::size_t next = 0;
+  for (const Sweep& sweep : sweeps) {
+    std::vector<SweepRow> rows;
+    for (const double value : sweep.values) {
+      for (int index = 0; index < num_seeds; ++index, ++next) {
+        rows.push_back(MakeSweepRow(value, parts[next].seed, outcomes[next]));
+      }
+    }
+    TradeoffOptions options;
+    options.title = sweep.title;
+    options.subtitle = fmt::format("{}; mean, lowest and highest of {}; {}", source, seeds, worlds);
+    options.x_label = sweep.x_label;
+    options.log_x = sweep.log_x;
+    FEDGEN_TRY(SaveSvgAndPng(fmt::format("{}/{}", directory, sweep.name),
+                             MakeTradeoffFigure(MakeTradeoffs(rows), options), IfExists::kReplace));
+    FEDGEN_TRY(campaign.Write("tradeoffs", fmt::format("{}.csv", sweep.name), SweepCsv(rows)));
+    text += SweepText(fmt::format("{} ({})", sweep.name, sweep.key), rows) + "\n";
+  }
+  FEDGEN_TRY(campaign.Write("tradeoffs", "tradeoffs.txt", text));
+  Print("{}figures and tables: {}/\n", text, directory);
+  return {};
+}
+
+// ---- Comparison of algorithms -------------------------------------------------------------------
+
+constexpr std::array<Algorithm, 3> kOthers = {Algorithm::kLocal, Algorithm::kFedAvg,
+                                              Algorithm::kCentralized};
+
+Part MakeComparisonPart(const ReproduceCommand& command, Config config, Algorithm algorithm,
+                        int index) {
+  Part part = MakePart(command, std::move(config), index, fmt::format("{}, ", NameOf(algorithm)),
+                       UnseenWorlds(command));
+  part.race = true;
+  return part;
+}
+
+// The runs of another algorithm, each with about the episodes that fedgen's run of its seed took.
+// The budget is given as a number of rounds, so that step schedules end with the run. (Nobody
+// stops in these algorithms, so a round always takes as many.)
+Result<std::vector<Part>> MakeOpponents(const ReproduceCommand& command, Algorithm algorithm,
+                                        const std::vector<RunOutcome>& fedgen) {
+  const std::string name = fmt::format("federation.algorithm={}", NameOf(algorithm));
+  const Config probe = FEDGEN_TRY(LoadExperiment(command, kComparisonConfig, {name}));
+  std::vector<Part> parts;
+  for (std::size_t index = 0; index < fedgen.size(); ++index) {
+    const std::int64_t rounds =
+        std::max<std::int64_t>(1, fedgen[index].episodes / EpisodesPerRound(probe.training));
+    Config config = FEDGEN_TRY(LoadExperiment(
+        command, kComparisonConfig,
+        {name, fmt::format("federation.rounds={}", rounds), "federation.episodes=0"}));
+    parts.push_back(
+        MakeComparisonPart(command, std::move(config), algorithm, static_cast<int>(index)));
+  }
+  return parts;
+}
+
+Result<void> ReproduceComparison(const ReproduceCommand& command, const Campaign& campaign) {
+  const int num_seeds = NumSeeds(command, kComparisonSeeds);
+  const Config config =
+      FEDGEN_TRY(LoadExperiment(command, kComparisonConfig, {"federation.algorithm=fedgen"}));
+  std::vector<Part> parts;
+  parts.reserve(static_cast<std::size_t>(num_seeds));
+  for (int index = 0; index < num_seeds; ++index) {
+    parts.push_back(MakeComparisonPart(command, config, Algorithm::kFedGen, index));
+  }
+  const std::vector<RunOutcome> fedgen = FEDGEN_TRY(RunParts(campaign, "comparison", parts));
+  parts.clear();
+  for (const Algorithm algorithm : kOthers) {
+    const std::vector<Part> more = FEDGEN_TRY(MakeOpponents(command, algorithm, fedgen));
+    parts.insert(parts.end(), more.begin(), more.end());
+  }
+  const std::vector<RunOutcome> others = FEDGEN_TRY(RunParts(campaign, "comparison", parts));
+
+  std::vector<Contestant> all = {MakeContestant("fedgen", fedgen)};
+  auto next = others.begin();
+  for (const Algorithm algorithm : kOthers) {
+    all.push_back(MakeContestant(std::string(NameOf(algorithm)), {next, next + num_seeds}));
+    next += num_seeds;
+  }
+  const std::string title = fmt::format(
+      "Comparison: {}, seeds {} to {}, {} unseen worlds for each policy",
+      SourceText(command, kComparisonConfig), command.seed, parts.back().seed, parts.back().worlds);
+  return Publish(campaign, "comparison", ComparisonText(all, title),
+                 ComparisonCsv(all, command.seed));
+}
+
+// ---- The verb -----------------------------------------------------------------------------------
+
+struct PaperExperiment {
+  const char* name;
+  Result<void> (*run)(const ReproduceCommand&, const Campaign&);
+  const char* config;  // if the command names none
+  int seeds;           // that it wants; 0 if it has one
+};
+
+constexpr std::array<PaperExperiment, 5> kExperiments = {{
+    {"table1", ReproduceTable1, kPaperTablesConfig, 0},
+    {"table2", ReproduceTable2, kPaperTablesConfig, kTable2Seeds},
+    {"figures", ReproduceFigures, kPaperTablesConfig, 0},
+    {"tradeoffs", ReproduceTradeoffs, kPaperTablesConfig, kTradeoffSeeds},
+    {"comparison", ReproduceComparison, kComparisonConfig, kComparisonSeeds},
+}};
+
+// All that the results depend on: for people, and as a hash of the whole configuration.
+Result<std::string> SettingsText(const ReproduceCommand& command,
+                                 const PaperExperiment& experiment) {
+  const Config config = FEDGEN_TRY(LoadExperiment(command, experiment.config, {}));
+  std::string given = fmt::format("{}", fmt::join(command.overrides, " "));
+  std::replace(given.begin(), given.end(), '\n', ' ');
+  return fmt::format(
+      "program = {}\nconfig = {}\nsettings = {}\nquick = {}\nseed = {}\n{}sha256 = {}\n", kVersion,
+      ConfigName(command, experiment.config), given.empty() ? "(none)" : given,
+      command.quick ? "yes" : "no", command.seed,
+      experiment.seeds > 0 ? fmt::format("seeds = {}\n", NumSeeds(command, experiment.seeds)) : "",
+      Sha256Hex(config.resolved));
+}
+
+}  // namespace
+
 Result<void> RunReproduce(const ReproduceCommand& command) {
   std::vector<std::string> names = {"all"};
-  for (const Experiment& experiment : kExperiments) names.emplace_back(experiment.name);
+  for (const PaperExperiment& experiment : kExperiments) names.emplace_back(experiment.name);
   if (std::find(names.begin(), names.end(), command.what) == names.end()) {
     return Error{ErrorCode::kUsage,
                  fmt::format("{}: must be table1, table2, figures, tradeoffs, comparison or all, "
                              "did you mean {}?",
                              command.what, NearestName(command.what, names))};
   }
-  const Result<int> num_threads = NumThreads(command.threads);
-  if (!num_threads) return num_threads.error();
-  const auto is_wanted = [&](const Experiment& experiment) {
+  const int num_threads = FEDGEN_TRY(NumThreads(command.threads));
+  const auto is_wanted = [&](const PaperExperiment& experiment) {
     return command.what == "all" || command.what == experiment.name;
   };
   // A configuration that cannot be read should leave no directory behind.
   ExperimentSettings settings;
-  for (const Experiment& experiment : kExperiments) {
+  for (const PaperExperiment& experiment : kExperiments) {
     if (!is_wanted(experiment)) continue;
-    Result<std::string> text = SettingsText(command, experiment);
-    if (!text) return text.error();
-    settings[experiment.name] = *std::move(text);
+    settings[experiment.name] = FEDGEN_TRY(SettingsText(command, experiment));
   }
-  const Result<Campaign> campaign = Campaign::Open(command.out, *num_threads, std::move(settings));
-  if (!campaign) return campaign.error();
-  for (const Experiment& experiment : kExperiments) {
+  const Campaign campaign =
+      FEDGEN_TRY(Campaign::Open(command.out, num_threads, std::move(settings)));
+  for (const PaperExperiment& experiment : kExperiments) {
     if (!is_wanted(experiment)) continue;
-    if (auto done = experiment.run(command, *campaign); !done) return done;
+    FEDGEN_TRY(experiment.run(command, campaign));
     if (command.what == "all") Print("\n");
   }
   return {};

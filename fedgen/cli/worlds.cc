@@ -38,18 +38,33 @@ std::string DisturbanceText(const Disturbance& push) {
   return "";
 }
 
+// The worlds [first, first + worlds.size()) of a file with `available` worlds, as a table.
+std::string WorldsText(const std::string& file, std::int64_t available, std::int64_t first,
+                       std::span<const World> worlds) {
+  const std::int64_t last = first + static_cast<std::int64_t>(worlds.size()) - 1;
+  std::string text = fmt::format(
+      "{}: {}, {} in each; shown: {}\n\n", file, Counted(available, "world"),
+      Counted(static_cast<std::int64_t>(worlds.front().starts.size()), "start"),
+      first == last ? fmt::format("world {}", first) : fmt::format("worlds {} to {}", first, last));
+  text += fmt::format("{:>6} {:>6} {:>6} {:>6}  {:<42} {}\n", "world", "discs", "walls", "boxes",
+                      "goal", "disturbance");
+  for (std::int64_t number = first; const World& world : worlds) {
+    text += fmt::format("{:>6} {:>6} {:>6} {:>6}  {:<42} {}\n", number++, world.discs.size(),
+                        world.walls.size(), world.boxes.size(), GoalText(world.goal),
+                        DisturbanceText(world.disturbance));
+  }
+  return text;
+}
+
 }  // namespace
 
 Result<void> RunWorldsGenerate(const WorldsGenerateCommand& command) {
-  const Result<Config> config = LoadConfig(command.config, command.overrides);
-  if (!config) return config.error();
-  Result<AtomicFile> file =
-      AtomicFile::Create(command.output, command.force ? IfExists::kReplace : IfExists::kRefuse);
-  if (!file) return file.error();
+  const Config config = FEDGEN_TRY(LoadConfig(command.config, command.overrides));
+  AtomicFile file = FEDGEN_TRY(AtomicFile::Create(command.output, WhatIfExists(command.force)));
   const WorldSource source =
-      DrawnWorlds(config->task(), Key(command.seed).Fork(Stream::kEvaluation), BestKernel());
+      DrawnWorlds(config.task(), Key(command.seed).Fork(Stream::kEvaluation), BestKernel());
   Progress progress("generate", "worlds", command.worlds);
-  const double radius = config->task().robot.radius;
+  const double radius = config.task().robot.radius;
   World world;
   std::string block = WorldFileHeader() + "\n";
   std::size_t written_bytes = 0;
@@ -68,94 +83,64 @@ Result<void> RunWorldsGenerate(const WorldsGenerateCommand& command) {
     if (block.size() < kBlockBytes && index + 1 < command.worlds) continue;
     written_bytes += block.size();
     if (written_bytes > kMaxWorldFileBytes) {
-      return Error{ErrorCode::kUsage,
-                   fmt::format("--worlds = {}: {} worlds fill the {} bytes a world file may have",
-                               command.worlds, index, kMaxWorldFileBytes)};
+      return Error{
+          ErrorCode::kUsage,
+          fmt::format(
+              "--worlds = {}: must be at most {}, since a world file may have at most {} bytes",
+              command.worlds, index, kMaxWorldFileBytes)};
     }
-    if (Result<void> written = file->Write(block); !written) return written;
+    FEDGEN_TRY(file.Write(block));
     block.clear();
     progress.Update(index + 1);
   }
-  if (Result<void> committed = file->Commit(); !committed) return committed;
+  FEDGEN_TRY(file.Commit());
   Print("{}: {}\n", command.output, Counted(command.worlds, "world"));
   return {};
 }
 
 Result<void> RunWorldsShow(const WorldsShowCommand& command) {
   if (!command.policies.empty() && command.config.empty()) {
-    return Error{ErrorCode::kUsage, "--policy: needs --config, which says what robot drives"};
+    return Error{ErrorCode::kUsage,
+                 "--policy: needs --config, which describes the robot that drives"};
   }
-  std::string text;  // printed when everything has worked
   Task task;
   if (!command.config.empty()) {
-    const Result<Config> config = LoadConfig(command.config, command.overrides);
-    if (!config) return config.error();
-    task = config->task();
+    task = FEDGEN_TRY(LoadConfig(command.config, command.overrides)).task();
   }
   const double robot_radius = command.config.empty() ? 0.0 : task.robot.radius;
-  const Result<std::vector<World>> loaded = LoadWorlds(command.world_file, robot_radius);
-  if (!loaded) return loaded.error();
-  const auto available = static_cast<std::int64_t>(loaded->size());
+  const std::vector<World> loaded = FEDGEN_TRY(LoadWorlds(command.world_file, robot_radius));
+  const auto available = static_cast<std::int64_t>(loaded.size());
   if (command.first >= available) {
-    return Error{ErrorCode::kUsage, fmt::format("--first = {}: {} holds worlds 0 to {}",
-                                                command.first, command.world_file, available - 1)};
+    return Error{ErrorCode::kUsage,
+                 fmt::format("--first = {}: must be at most {}, the last world of {}",
+                             command.first, available - 1, command.world_file)};
   }
-  const std::int64_t last = std::min(available, command.first + command.count);
-  const std::span<const World> worlds(loaded->data() + command.first,
-                                      static_cast<std::size_t>(last - command.first));
+  const std::int64_t count = std::min(available - command.first, command.count);
+  const std::span<const World> worlds(loaded.data() + command.first,
+                                      static_cast<std::size_t>(count));
+  std::string text = WorldsText(command.world_file, available, command.first, worlds);
 
-  text += fmt::format("{}: {}, {} in each; {}\n\n", command.world_file, Counted(available, "world"),
-                      Counted(static_cast<std::int64_t>(worlds.front().starts.size()), "start"),
-                      last - command.first == 1
-                          ? fmt::format("here is {}", command.first)
-                          : fmt::format("here are {} to {}", command.first, last - 1));
-  text += fmt::format("{:>6} {:>6} {:>6} {:>6}  {:<42} {}\n", "world", "discs", "walls", "boxes",
-                      "goal", "disturbance");
-  for (std::size_t index = 0; index < worlds.size(); ++index) {
-    const World& world = worlds[index];
-    text += fmt::format("{:>6} {:>6} {:>6} {:>6}  {:<42} {}\n",
-                        command.first + static_cast<std::int64_t>(index), world.discs.size(),
-                        world.walls.size(), world.boxes.size(), GoalText(world.goal),
-                        DisturbanceText(world.disturbance));
-  }
-
-  // Ways of each policy from the first start of each world.
-  std::vector<Panel> panels(worlds.size());
-  for (std::size_t index = 0; index < worlds.size(); ++index) {
-    panels[index].world = &worlds[index];
-    panels[index].title = fmt::format("world {}", command.first + static_cast<std::int64_t>(index));
+  std::vector<Panel> panels;
+  for (std::int64_t number = command.first; const World& world : worlds) {
+    panels.push_back({&world, fmt::format("world {}", number++), {}});
   }
   if (!command.policies.empty()) text += "\nfrom the first start of each world\n";
   for (const std::string& name : command.policies) {
-    const Result<Policy> policy = FindPolicy(name, task.lidar, task.robot);
-    if (!policy) return policy.error();
+    const Policy policy = FEDGEN_TRY(FindPolicy(name, task.lidar, task.robot));
     const std::string label = std::filesystem::path(name).stem().string();
-    Rollout rollout(task, *policy, BestKernel());
-    for (std::size_t index = 0; index < worlds.size(); ++index) {
-      Episode episode;
-      Trajectory trajectory;
-      rollout.Run(GivenWorlds(worlds), static_cast<int>(worlds[index].starts.size()),
-                  static_cast<std::int64_t>(index * worlds[index].starts.size()), {&episode, 1},
-                  {&trajectory, 1});
-      text += fmt::format("{:>6}  {:<14} {} after {:.2f} s\n",
-                          command.first + static_cast<std::int64_t>(index), label,
+    std::int64_t number = command.first;
+    for (const Episode& episode : DrivePanels(task, policy, label, panels)) {
+      text += fmt::format("{:>6}  {:<14} {} after {:.2f} s\n", number++, label,
                           OutcomeName(episode.outcome), episode.steps * task.episode.time_step);
-      panels[index].paths.push_back({std::move(trajectory), episode.outcome, label});
     }
   }
-  if (command.picture.empty()) {
-    Print("{}", text);
-    return {};
+  if (!command.picture.empty()) {
+    FigureOptions options;
+    options.robot_radius = task.robot.radius;
+    FEDGEN_TRY(SaveFigure(panels, options, command.picture, WhatIfExists(command.force)));
+    text += fmt::format("\n{}: drawn\n", command.picture);
   }
-  FigureOptions options;
-  options.robot_radius = task.robot.radius;
-  if (Result<void> saved = SaveFigure(panels, options, command.picture,
-                                      command.force ? IfExists::kReplace : IfExists::kRefuse);
-      !saved) {
-    return saved;
-  }
-  text += fmt::format("\n{}: drawn\n", command.picture);
-  Print("{}", text);
+  Print("{}", text);  // only when everything has worked
   return {};
 }
 

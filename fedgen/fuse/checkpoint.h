@@ -7,12 +7,15 @@
 #include <vector>
 
 #include "fedgen/base/result.h"
-#include "fedgen/fuse/federation.h"
+#include "fedgen/fuse/cloud.h"
+#include "fedgen/fuse/host.h"
 
 namespace fedgen {
 
-// A run between two rounds, as bytes: everything that the rounds to come depend on. A run that is
-// continued from it ends with the same bytes as one that was never interrupted.
+// A host or a Cloud between two rounds, as bytes: everything that the rounds to come depend on. A
+// run that is continued from them ends with the same bytes as one that was never interrupted. The
+// two are kept apart, since they may live on different machines: a Cloud may be a round ahead of a
+// host, which then repeats that round and hears the same answers.
 //
 // The form is binary, little endian, with a version in front and a SHA-256 behind
 // (docs/formats.md). Whatever the bytes, reading ends in a checkpoint whose numbers are finite and
@@ -25,28 +28,57 @@ struct FileMark {
   std::string sha256;       // of them, 64 hexadecimal digits
 
   bool operator==(const FileMark&) const = default;
+  friend void Fields(auto& archive, Is<FileMark> auto& m) { archive(m.name, m.bytes, m.sha256); }
 };
 
-struct Checkpoint {
+struct LearnerCheckpoint {
+  LearnerId id;
+  LearnerState state;
+  std::string improver;  // private state of what it improves by
+
+  friend void Fields(auto& archive, Is<LearnerCheckpoint> auto& l) {
+    archive(l.id, l.state, l.improver);
+  }
+};
+
+struct HostCheckpoint {
   std::string fingerprint;  // of configuration, seed and given policies: who may continue
-  FederationState federation;
-  std::vector<LearnerState> learners;
+  HostState host;
+  std::vector<LearnerCheckpoint> learners;
   std::vector<FileMark> beside;
 
-  bool operator==(const Checkpoint&) const = default;
+  friend void Fields(auto& archive, Is<HostCheckpoint> auto& c) {
+    archive(c.fingerprint, c.host, c.learners, c.beside);
+  }
 };
 
-/// What a federation is now.
-Checkpoint CheckpointOf(const Federation& federation, std::string fingerprint);
+struct CloudCheckpoint {
+  std::string fingerprint;
+  CloudState cloud;
 
-std::string CheckpointToBytes(const Checkpoint& checkpoint);
-Result<Checkpoint> CheckpointFromBytes(std::string_view bytes, const std::string& name);
-/// The same without the checksum, for tests that make malformed bodies.
-Result<Checkpoint> CheckpointFromBody(std::string_view body, const std::string& name);
+  friend void Fields(auto& archive, Is<CloudCheckpoint> auto& c) {
+    archive(c.fingerprint, c.cloud);
+  }
+};
 
-/// Puts a federation of the same settings where the checkpoint was. Refuses a checkpoint of another
-/// run, or of learners of another shape.
-Result<void> Restore(const Checkpoint& checkpoint, const std::string& fingerprint,
-                     const std::string& name, Federation& federation);
+/// What a host is now.
+HostCheckpoint CheckpointOf(const Host& host, std::string fingerprint);
+
+std::string CheckpointToBytes(const HostCheckpoint& checkpoint);
+std::string CheckpointToBytes(const CloudCheckpoint& checkpoint);
+
+/// `name` stands for the file in messages.
+Result<HostCheckpoint> HostFromBytes(std::string_view bytes, const std::string& name);
+Result<CloudCheckpoint> CloudFromBytes(std::string_view bytes, const std::string& name);
+/// The same without magic and checksum, for tests that make malformed bodies.
+Result<HostCheckpoint> HostFromBody(std::string_view body, const std::string& name);
+Result<CloudCheckpoint> CloudFromBody(std::string_view body, const std::string& name);
+
+/// Puts a host, or a Cloud, of the same settings where the checkpoint was. Refuses a checkpoint of
+/// another run, or of learners of another shape.
+Result<void> Restore(const HostCheckpoint& checkpoint, const std::string& fingerprint,
+                     const std::string& name, Host& host);
+Result<void> Restore(const CloudCheckpoint& checkpoint, const std::string& fingerprint,
+                     const std::string& name, Cloud& cloud);
 
 }  // namespace fedgen

@@ -26,12 +26,12 @@ Federation Make(std::uint64_t seed, OptimizerOptions::Kind optimizer, StopOption
   FederationOptions options;
   options.rounds = kRounds;
   options.average_every = 3;
-  LearnerOptions learner;
+  TestLearnerOptions learner;
   learner.bias = 0.05;
   learner.step.step = 0.2;
   learner.optimizer.kind = optimizer;
   learner.stop.rule = rule;
-  learner.stop.threshold = 0.2;
+  learner.stop.threshold = 0.05;
   learner.stop.window = 3;
   learner.sigma_rate = 1;
   std::vector<std::unique_ptr<Learner>> learners;
@@ -46,30 +46,51 @@ Federation Make(std::uint64_t seed, OptimizerOptions::Kind optimizer, StopOption
   return {options, std::move(learners)};
 }
 
-std::string BytesOf(const Federation& federation) {
-  return CheckpointToBytes(CheckpointOf(federation, "print"));
+Federation MakeSample() {
+  return Make(3, OptimizerOptions::Kind::kAdam, StopOptions::Rule::kGradient);
 }
 
-Checkpoint Sample() {
-  Federation federation = Make(3, OptimizerOptions::Kind::kAdam, StopOptions::Rule::kGradient);
+HostCheckpoint SampleHost() {
+  Federation federation = MakeSample();
   for (int k = 0; k < 12; ++k) EXPECT_TRUE(federation.Round());
-  Checkpoint checkpoint = CheckpointOf(federation, "print");
-  checkpoint.federation.knowledge.refuted = {"abc", "def"};
+  HostCheckpoint checkpoint = CheckpointOf(federation.host(), "print");
   checkpoint.beside = {{"metrics.csv", 1234, Sha256Hex("m")}, {"truth.csv", 0, Sha256Hex("")}};
   return checkpoint;
 }
 
-TEST(Checkpoint, ComesBackBitForBit) {
-  const Checkpoint checkpoint = Sample();
-  const std::string bytes = CheckpointToBytes(checkpoint);
-  const Result<Checkpoint> back = CheckpointFromBytes(bytes, "c");
-  ASSERT_TRUE(back) << back.error().message;
-  EXPECT_EQ(CheckpointToBytes(*back), bytes);
-  EXPECT_EQ(*back, checkpoint);
-  EXPECT_EQ(back->federation.round, 12);
-  EXPECT_EQ(back->learners.size(), 4U);
+CloudCheckpoint SampleCloud() {
+  Federation federation = MakeSample();
+  for (int k = 0; k < 12; ++k) EXPECT_TRUE(federation.Round());
+  CloudState state = federation.cloud().state();
+  const Submission& record = state.knowledge.records.begin()->second;
+  state.knowledge = Merge(state.knowledge, KnowledgeOf(Verdict{LearnerId(2), RankOf(record)}));
+  return {"print", state};
 }
 
+TEST(HostCheckpoint, ComesBackBitForBit) {
+  const std::string bytes = CheckpointToBytes(SampleHost());
+  const Result<HostCheckpoint> back = HostFromBytes(bytes, "c");
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(CheckpointToBytes(*back), bytes);
+  EXPECT_EQ(back->host.round, 12);
+  EXPECT_EQ(back->learners.size(), 4U);
+  EXPECT_EQ(back->learners[3].id, LearnerId(3));
+  EXPECT_EQ(back->beside[0].bytes, 1234U);
+}
+
+TEST(CloudCheckpoint, ComesBackBitForBit) {
+  const CloudCheckpoint checkpoint = SampleCloud();
+  const std::string bytes = CheckpointToBytes(checkpoint);
+  const Result<CloudCheckpoint> back = CloudFromBytes(bytes, "c");
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(CheckpointToBytes(*back), bytes);
+  EXPECT_EQ(back->cloud.knowledge, checkpoint.cloud.knowledge);
+  EXPECT_EQ(back->cloud.members, checkpoint.cloud.members);
+  EXPECT_EQ(back->cloud.knowledge.verdicts.size(), 1U);
+}
+
+// A kill may come after any round, and between the Cloud's checkpoint and the host's: then the
+// Cloud is a round ahead, hears that round again, and gives the same answers.
 TEST(Checkpoint, GoesOnAsIfNeverInterrupted) {
   int adoptions = 0;
   for (const auto optimizer : {OptimizerOptions::Kind::kSgd, OptimizerOptions::Kind::kAdam,
@@ -77,22 +98,35 @@ TEST(Checkpoint, GoesOnAsIfNeverInterrupted) {
     for (const auto rule :
          {StopOptions::Rule::kGradient, StopOptions::Rule::kAuto, StopOptions::Rule::kPlateau}) {
       Federation whole = Make(5, optimizer, rule);
-      std::vector<std::string> after;  // [k]
-      for (int k = 0; k <= kRounds; ++k) {
-        after.push_back(BytesOf(whole));
-        ASSERT_TRUE(k == kRounds || whole.Round()) << k;
+      whole.Join();
+      std::vector<std::string> hosts, clouds;  // [k] after round k
+      for (int k = 0; whole.ending() == Ending::kNotYet; ++k) {
+        hosts.push_back(CheckpointToBytes(CheckpointOf(whole.host(), "print")));
+        clouds.push_back(CheckpointToBytes(CloudCheckpoint{"print", whole.cloud().state()}));
+        ASSERT_TRUE(whole.Round()) << k;
       }
+      hosts.push_back(CheckpointToBytes(CheckpointOf(whole.host(), "print")));
+      clouds.push_back(CheckpointToBytes(CloudCheckpoint{"print", whole.cloud().state()}));
       for (const auto& learner : whole.learners()) adoptions += learner->state().adoptions;
-      for (const std::size_t k : {0, 1, 2, 7, 20, 39}) {
-        const Result<Checkpoint> checkpoint = CheckpointFromBytes(after[k], "c");
-        ASSERT_TRUE(checkpoint) << checkpoint.error().message;
-        Federation rest = Make(5, optimizer, rule);
-        ASSERT_TRUE(Restore(*checkpoint, "print", "c", rest));
-        for (std::size_t round = k; round < kRounds; ++round) {
-          ASSERT_EQ(BytesOf(rest), after[round]) << "from " << k << ", at " << round;
-          ASSERT_TRUE(rest.Round());
+      for (const std::size_t k : {0, 1, 2, 7, 11}) {
+        for (const std::size_t ahead : {0, 1}) {
+          if (k + ahead >= hosts.size()) continue;
+          Federation rest = Make(5, optimizer, rule);
+          const auto host = HostFromBytes(hosts[k], "h");
+          const auto cloud = CloudFromBytes(clouds[k + ahead], "c");
+          ASSERT_TRUE(host) << host.error().message;
+          ASSERT_TRUE(cloud) << cloud.error().message;
+          ASSERT_TRUE(Restore(*host, "print", "h", rest.host()));
+          ASSERT_TRUE(Restore(*cloud, "print", "c", rest.cloud()));
+          for (std::size_t round = k; rest.ending() == Ending::kNotYet; ++round) {
+            ASSERT_EQ(CheckpointToBytes(CheckpointOf(rest.host(), "print")), hosts[round])
+                << "from " << k << ", at " << round;
+            ASSERT_TRUE(rest.Round());
+          }
+          ASSERT_EQ(CheckpointToBytes(CheckpointOf(rest.host(), "print")), hosts.back());
+          ASSERT_EQ(CheckpointToBytes(CloudCheckpoint{"print", rest.cloud().state()}),
+                    clouds.back());
         }
-        ASSERT_EQ(BytesOf(rest), after.back()) << "from " << k;
       }
     }
   }
@@ -100,26 +134,42 @@ TEST(Checkpoint, GoesOnAsIfNeverInterrupted) {
 }
 
 TEST(Checkpoint, IsRefusedByAnotherRun) {
-  const Checkpoint checkpoint = Sample();
-  Federation same = Make(3, OptimizerOptions::Kind::kAdam, StopOptions::Rule::kGradient);
-  const std::string before = BytesOf(same);
-  const auto other = Restore(checkpoint, "another", "c.fgc", same);
+  const HostCheckpoint host = SampleHost();
+  const CloudCheckpoint cloud = SampleCloud();
+  Federation same = MakeSample();
+  const std::string before = CheckpointToBytes(CheckpointOf(same.host(), ""));
+  const auto other = Restore(host, "another", "c.fgc", same.host());
   ASSERT_FALSE(other);
   EXPECT_EQ(other.error().code, ErrorCode::kMismatch);
   EXPECT_EQ(other.error().message,
             "c.fgc: belongs to another run: of another seed, configuration or initial policy");
-  EXPECT_EQ(BytesOf(same), before);
+  EXPECT_EQ(Restore(cloud, "another", "c", same.cloud()).error().code, ErrorCode::kMismatch);
+  EXPECT_EQ(CheckpointToBytes(CheckpointOf(same.host(), "")), before);
   for (const int learners : {3, 5}) {
     Federation fewer = MakeAnalyticFederation({}, {}, ThreeWells(), 10, learners, 3, Key(1));
-    EXPECT_EQ(Restore(checkpoint, "print", "c", fewer).error().code, ErrorCode::kMismatch);
+    EXPECT_EQ(Restore(host, "print", "c", fewer.host()).error().code, ErrorCode::kMismatch);
+    EXPECT_EQ(Restore(cloud, "print", "c", fewer.cloud()).error().code, ErrorCode::kMismatch);
   }
   AnalyticFunction wider = ThreeWells();
   wider.wells.clear();
   wider.kappa = {1, 2, 3};
   Federation other_shape = MakeAnalyticFederation({}, {}, wider, 10, 4, 3, Key(1));
-  EXPECT_EQ(Restore(checkpoint, "print", "c", other_shape).error().code, ErrorCode::kMismatch);
+  EXPECT_EQ(Restore(host, "print", "c", other_shape.host()).error().code, ErrorCode::kMismatch);
 }
 
+TEST(Checkpoint, WithAnImproversStateThatDoesNotFitIsOneLine) {
+  for (const std::string& spoiled : {std::string(), std::string("rubbish"), ToBytes(1.0)}) {
+    HostCheckpoint checkpoint = SampleHost();
+    checkpoint.learners[1].improver = spoiled;
+    Federation federation = MakeSample();
+    const auto restored = Restore(checkpoint, "print", "c.fgc", federation.host());
+    ASSERT_FALSE(restored);
+    EXPECT_EQ(restored.error().code, ErrorCode::kData);
+    EXPECT_THAT(restored.error().message, HasSubstr("c.fgc: "));
+  }
+}
+
+template <typename Checkpoint>
 void ExpectOneLine(const Result<Checkpoint>& result, const std::string& what) {
   ASSERT_FALSE(result) << what;
   EXPECT_EQ(result.error().code, ErrorCode::kData) << what;
@@ -130,132 +180,156 @@ void ExpectOneLine(const Result<Checkpoint>& result, const std::string& what) {
 constexpr std::size_t kMagicBytes = 8;
 constexpr std::size_t kHashBytes = 64;
 
-TEST(Checkpoint, CutAnywhereIsOneLine) {
-  const std::string bytes = CheckpointToBytes(Sample());
-  const std::string_view body =
-      std::string_view(bytes).substr(kMagicBytes, bytes.size() - kMagicBytes - kHashBytes);
-  ASSERT_TRUE(CheckpointFromBody(body, "c.fgc"));
+std::string BodyOf(const std::string& bytes) {
+  return bytes.substr(kMagicBytes, bytes.size() - kMagicBytes - kHashBytes);
+}
+
+template <typename Checkpoint>
+void CheckMalformed(const std::string& bytes,
+                    Result<Checkpoint> (*from_bytes)(std::string_view, const std::string&),
+                    Result<Checkpoint> (*from_body)(std::string_view, const std::string&)) {
+  const std::string body = BodyOf(bytes);
+  ASSERT_TRUE(from_body(body, "c.fgc"));
   for (std::size_t size = 0; size < bytes.size(); ++size) {
-    ExpectOneLine(CheckpointFromBytes(std::string_view(bytes).substr(0, size), "c.fgc"),
+    ExpectOneLine(from_bytes(std::string_view(bytes).substr(0, size), "c.fgc"),
                   fmt::format("{} bytes", size));
   }
   for (std::size_t size = 0; size < body.size(); ++size) {
-    ExpectOneLine(CheckpointFromBody(body.substr(0, size), "c.fgc"),
+    ExpectOneLine(from_body(std::string_view(body).substr(0, size), "c.fgc"),
                   fmt::format("{} bytes of the body", size));
   }
-  ExpectOneLine(CheckpointFromBytes(bytes + "x", "c.fgc"), "one byte more");
-  ExpectOneLine(CheckpointFromBody(std::string(body) + "x", "c.fgc"), "one byte more");
-}
-
-TEST(Checkpoint, WithAnyByteAlteredIsOneLine) {
-  const std::string bytes = CheckpointToBytes(Sample());
+  ExpectOneLine(from_bytes(bytes + "x", "c.fgc"), "one byte more");
+  ExpectOneLine(from_body(body + "x", "c.fgc"), "one byte more");
   for (std::size_t at = 0; at < bytes.size(); ++at) {
     std::string altered = bytes;
     altered[at] = static_cast<char>(altered[at] ^ (1 << at % 8));
-    ExpectOneLine(CheckpointFromBytes(altered, "c.fgc"), fmt::format("byte {}", at));
+    ExpectOneLine(from_bytes(altered, "c.fgc"), fmt::format("byte {}", at));
   }
   // Without the checksum an altered body is one line or a checkpoint that comes back.
-  const std::string body = bytes.substr(kMagicBytes, bytes.size() - kMagicBytes - kHashBytes);
   int read = 0;
   for (std::size_t at = 0; at < body.size(); ++at) {
     for (const int flip : {0x01, 0x80, 0xFF}) {
       std::string altered = body;
       altered[at] = static_cast<char>(altered[at] ^ flip);
-      const Result<Checkpoint> result = CheckpointFromBody(altered, "c.fgc");
+      const Result<Checkpoint> result = from_body(altered, "c.fgc");
       if (!result) {
         ExpectOneLine(result, fmt::format("byte {}", at));
       } else {
         ++read;
-        EXPECT_TRUE(CheckpointFromBytes(CheckpointToBytes(*result), "c"));
+        EXPECT_TRUE(from_bytes(CheckpointToBytes(*result), "c"));
       }
     }
   }
   EXPECT_GT(read, 100);  // a number may have changed into another
 }
 
-TEST(Checkpoint, ThatMakesNoSenseIsOneLine) {
-  using Spoil = void (*)(Checkpoint&);
+TEST(HostCheckpoint, CutOrAlteredAnywhereIsOneLine) {
+  CheckMalformed(CheckpointToBytes(SampleHost()), HostFromBytes, HostFromBody);
+}
+
+TEST(CloudCheckpoint, CutOrAlteredAnywhereIsOneLine) {
+  CheckMalformed(CheckpointToBytes(SampleCloud()), CloudFromBytes, CloudFromBody);
+}
+
+TEST(HostCheckpoint, ThatContradictsItselfIsOneLine) {
+  using Spoil = void (*)(HostCheckpoint&);
   const std::pair<const char*, Spoil> cases[] = {
-      {"no learner", [](Checkpoint& c) { c.learners.clear(); }},
-      {"finite", [](Checkpoint& c) { c.learners[1].y = std::nan(""); }},
-      {"finite", [](Checkpoint& c) { c.learners[1].search.mu[0] = HUGE_VALF; }},
-      {"finite", [](Checkpoint& c) { c.learners[1].optimizer.second = {1, -HUGE_VAL}; }},
-      {"finite", [](Checkpoint& c) { c.learners[0].stop.threshold = std::nan(""); }},
-      {"number of parameters", [](Checkpoint& c) { c.learners[2].search.mu.push_back(0); }},
-      {"number of parameters", [](Checkpoint& c) { c.learners[2].search.sigma.clear(); }},
-      {"number of parameters", [](Checkpoint& c) { c.learners[2].optimizer.first = {1}; }},
-      {"number of parameters", [](Checkpoint& c) { c.learners[2].optimizer.second = {1}; }},
-      {"number of parameters", [](Checkpoint& c) { c.learners[2].first_stopped = {1}; }},
-      {"no sense", [](Checkpoint& c) { c.learners[0].origin = 4; }},
-      {"no sense", [](Checkpoint& c) { c.learners[0].origin = -1; }},
-      {"no sense", [](Checkpoint& c) { c.learners[0].episodes = -1; }},
-      {"no sense", [](Checkpoint& c) { c.learners[0].adoptions = -1; }},
-      {"no sense", [](Checkpoint& c) { c.learners[0].measured_round = -1; }},
-      {"no sense", [](Checkpoint& c) { c.learners[0].measured_round = 13; }},
-      {"no sense", [](Checkpoint& c) { c.learners[0].first_stop = 13; }},
-      {"no sense", [](Checkpoint& c) { c.learners[0].optimizer.steps = -1; }},
-      {"no sense", [](Checkpoint& c) { c.learners[0].search.sigma[1] = -0.1F; }},
-      {"round", [](Checkpoint& c) { c.federation.round = -1; }},
-      {"hash", [](Checkpoint& c) { c.federation.knowledge.best.at(0).theta[0] += 1; }},
-      {"submission", [](Checkpoint& c) { c.federation.knowledge.best.at(0).learner = 5; }},
-      {"submission", [](Checkpoint& c) { c.federation.knowledge.best.at(0).learner = -1; }},
-      {"submission", [](Checkpoint& c) { c.federation.knowledge.best.at(0).round = 13; }},
-      {"submission", [](Checkpoint& c) { c.federation.knowledge.best.at(0).origin = 4; }},
-      {"submission", [](Checkpoint& c) { c.federation.knowledge.best.at(0).learner = 1; }},
-      {"candidate", [](Checkpoint& c) { c.federation.candidates = {{4, 0, {1, 2}}}; }},
-      {"candidate", [](Checkpoint& c) { c.federation.candidates = {{0, 9, {1, 2}}}; }},
-      {"candidate", [](Checkpoint& c) { c.federation.candidates = {{0, 0, {1}}}; }},
-      {"beside", [](Checkpoint& c) { c.beside[0].sha256.pop_back(); }},
-      {"beside", [](Checkpoint& c) { c.beside[1].sha256[5] = 'G'; }},
+      {"no learner", [](HostCheckpoint& c) { c.learners.clear(); }},
+      {"finite", [](HostCheckpoint& c) { c.learners[1].state.y = std::nan(""); }},
+      {"finite", [](HostCheckpoint& c) { c.learners[1].state.theta[0] = HUGE_VALF; }},
+      {"number of parameters", [](HostCheckpoint& c) { c.learners[2].state.theta.push_back(0); }},
+      {"number of parameters", [](HostCheckpoint& c) { c.learners[2].state.first_stopped = {1}; }},
+      {"contradict", [](HostCheckpoint& c) { c.learners[0].state.episodes = -1; }},
+      {"contradict", [](HostCheckpoint& c) { c.learners[0].state.adoptions = -1; }},
+      {"contradict", [](HostCheckpoint& c) { c.learners[0].state.measured_round = -1; }},
+      {"contradict", [](HostCheckpoint& c) { c.learners[0].state.measured_round = 13; }},
+      {"contradict", [](HostCheckpoint& c) { c.learners[0].state.first_stop = 13; }},
+      {"round", [](HostCheckpoint& c) { c.host.round = -1; }},
+      {"candidate",
+       [](HostCheckpoint& c) { c.host.candidates = {{LearnerId(0), LearnerId(0), {1}}}; }},
+      {"SHA-256 of a table", [](HostCheckpoint& c) { c.beside[0].sha256.pop_back(); }},
+      {"SHA-256 of a table", [](HostCheckpoint& c) { c.beside[1].sha256[5] = 'G'; }},
   };
-  const Checkpoint sample = Sample();
-  ASSERT_TRUE(CheckpointFromBytes(CheckpointToBytes(sample), "c.fgc"));
+  const HostCheckpoint sample = SampleHost();
   int number = 0;
   for (const auto& [message, spoil] : cases) {
-    Checkpoint checkpoint = sample;
+    HostCheckpoint checkpoint = sample;
     spoil(checkpoint);
-    const auto result = CheckpointFromBytes(CheckpointToBytes(checkpoint), "c.fgc");
+    const auto result = HostFromBytes(CheckpointToBytes(checkpoint), "c.fgc");
     ExpectOneLine(result, fmt::format("case {}: {}", number++, message));
     EXPECT_THAT(result ? "read" : result.error().message, HasSubstr(message));
   }
 }
 
-TEST(Checkpoint, OfAnotherVersionIsRefused) {
-  const std::string bytes = CheckpointToBytes(Sample());
-  std::string body = bytes.substr(kMagicBytes, bytes.size() - kMagicBytes - kHashBytes);
-  for (const char version : {'\1', '\3'}) {
-    body[0] = version;
-    EXPECT_THAT(CheckpointFromBody(body, "c.fgc").error().message,
-                HasSubstr(fmt::format("c.fgc: version = {}: must be 2", int{version})));
+TEST(CloudCheckpoint, ThatContradictsItselfIsOneLine) {
+  using Spoil = void (*)(CloudState&);
+  const std::pair<const char*, Spoil> cases[] = {
+      {"knows no learner", [](CloudState& s) { s.members.clear(); }},
+      {"step", [](CloudState& s) { s.step = -1; }},
+      {"step", [](CloudState& s) { s.waiting = 5; }},
+      {"step", [](CloudState& s) { s.waiting = 0; }},
+      {"contradict", [](CloudState& s) { s.members.begin()->second.origin = LearnerId(9); }},
+      {"contradict", [](CloudState& s) { s.members.begin()->second.episodes = -3; }},
+      {"record", [](CloudState& s) { s.knowledge.records.begin()->second.theta[0] += 1; }},
+      {"record", [](CloudState& s) { s.knowledge.records.begin()->second.learner = LearnerId(2); }},
+      {"record", [](CloudState& s) { s.knowledge.records.begin()->second.origin = LearnerId(9); }},
+      {"incumbent", [](CloudState& s) { s.answer.incumbent->theta.clear(); }},
+      {"candidate",
+       [](CloudState& s) { s.answer.candidates = {{LearnerId(9), LearnerId(0), {1, 2}}}; }},
+      {"means", [](CloudState& s) { s.start.push_back(1); }},
+      {"means", [](CloudState& s) { s.average = {1}; }},
+      {"final policy",
+       [](CloudState& s) { s.finals.emplace(Rank{}, s.knowledge.records.begin()->second); }},
+  };
+  const CloudCheckpoint sample = SampleCloud();
+  int number = 0;
+  for (const auto& [message, spoil] : cases) {
+    CloudCheckpoint checkpoint = sample;
+    spoil(checkpoint.cloud);
+    const auto result = CloudFromBytes(CheckpointToBytes(checkpoint), "c.fgc");
+    ExpectOneLine(result, fmt::format("case {}: {}", number++, message));
+    EXPECT_THAT(result ? "read" : result.error().message, HasSubstr(message));
   }
-  EXPECT_THAT(CheckpointFromBytes("FGP", "c.fgc").error().message,
-              HasSubstr("is not a checkpoint"));
+}
+
+TEST(Checkpoint, OfAnotherVersionOrKindIsRefused) {
+  const std::string host = CheckpointToBytes(SampleHost());
+  const std::string cloud = CheckpointToBytes(SampleCloud());
+  EXPECT_THAT(CloudFromBytes(host, "c.fgc").error().message, HasSubstr("of something else"));
+  EXPECT_THAT(HostFromBytes(cloud, "c.fgc").error().message, HasSubstr("of something else"));
+  std::string body = BodyOf(host);
+  for (const char version : {'\1', '\2', '\4'}) {
+    body[0] = version;
+    EXPECT_THAT(HostFromBody(body, "c.fgc").error().message,
+                HasSubstr(fmt::format("c.fgc: version = {}: must be 3", int{version})));
+  }
+  EXPECT_THAT(HostFromBytes("FGP", "c.fgc").error().message, HasSubstr("is not a checkpoint"));
   // A length that no file could hold costs no memory.
-  std::string huge = body;
-  huge[0] = 2;
-  for (std::size_t at = 4; at < 12; ++at) huge[at] = '\xff';
-  EXPECT_THAT(CheckpointFromBody(huge, "c.fgc").error().message, HasSubstr("truncated"));
+  std::string huge = BodyOf(host);
+  for (std::size_t at = 5; at < 13; ++at) huge[at] = '\xff';
+  EXPECT_THAT(HostFromBody(huge, "c.fgc").error().message, HasSubstr("truncated"));
 }
 
 // What the fuzzer begins with is what its names say.
 TEST(Checkpoint, CorpusIsReadAsNamed) {
   const std::string corpus = FEDGEN_SOURCE_DIR "/fuzz/corpus/checkpoint/";
   const auto read = [&](const char* name) { return *ReadFile(corpus + name, 1 << 20); };
-  for (const char* name : {"one-learner.bin", "everything.bin", "marks.bin"}) {
-    const std::string body = read(name);
-    const auto result = CheckpointFromBody(body, name);
-    ASSERT_TRUE(result) << result.error().message;
-    const std::string bytes = CheckpointToBytes(*result);
-    EXPECT_EQ(bytes.substr(kMagicBytes, bytes.size() - kMagicBytes - kHashBytes), body);
-  }
-  EXPECT_TRUE(CheckpointFromBytes(read("file.fgc"), "file"));
-  const std::pair<const char*, const char*> wrong[] = {
-      {"truncated.bin", "truncated"},   {"trailing.bin", "something follows"},
-      {"newer.bin", "version = 3"},     {"version-1.bin", "version = 1"},
-      {"huge-length.bin", "truncated"}, {"nan.bin", "not finite"},
-      {"wrong-hash.bin", "hash"}};
+  const std::string host = read("host.bin");
+  const auto host_read = HostFromBody(host, "host");
+  ASSERT_TRUE(host_read) << host_read.error().message;
+  EXPECT_EQ(BodyOf(CheckpointToBytes(*host_read)), host);
+  const std::string cloud = read("cloud.bin");
+  const auto cloud_read = CloudFromBody(cloud, "cloud");
+  ASSERT_TRUE(cloud_read) << cloud_read.error().message;
+  EXPECT_EQ(BodyOf(CheckpointToBytes(*cloud_read)), cloud);
+  EXPECT_TRUE(HostFromBytes(read("file.fgc"), "file"));
+  const std::pair<const char*, const char*> wrong[] = {{"truncated.bin", "truncated"},
+                                                       {"trailing.bin", "bytes after the end"},
+                                                       {"version-2.bin", "version = 2"},
+                                                       {"huge-length.bin", "truncated"},
+                                                       {"nan.bin", "not finite"}};
   for (const auto& [name, message] : wrong) {
-    EXPECT_THAT(CheckpointFromBody(read(name), name).error().message, HasSubstr(message)) << name;
+    EXPECT_THAT(HostFromBody(read(name), name).error().message, HasSubstr(message)) << name;
   }
 }
 

@@ -1,32 +1,146 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "fedgen/base/option.h"
 #include "fedgen/base/result.h"
 #include "fedgen/fuse/knowledge.h"
 
 namespace fedgen {
 
-// The seam between Algorithm 1 and the way learners reach each other. A transport implements
-// Exchange; with the same seeds all of them give the same bytes.
+// The seam between Algorithm 1 and the way learners reach each other. A host, the process in which
+// some of the learners live, sees nothing of the others but this:
+//
+//   exchange.Join(...)      once: initial policies in, origins out
+//   exchange.Submit(k, ...) every round: theta, y, b in, the incumbent out (lines 8, 17, 18)
+//   exchange.Close(k, ...)  every round, after fusion: settled or not in, the run's ending out
+//   exchange.Finish(...)    once: final policies in, those that race out
+//
+// Each call hands in one message per learner living here and returns when every learner of the run
+// was heard. A message is named by (learner, step): the same bytes again change nothing, other
+// bytes are refused. A transport implements Exchange; with the same seeds all of them give the same
+// bytes.
+
+/// How learners fuse.
+enum class Algorithm {
+  kFedGen,       // learners stop at local minima; the Cloud's incumbent rescues those that are
+                 // significantly worse
+  kLocal,        // nobody talks to anybody, nobody stops
+  kFedAvg,       // everybody goes on from the mean of all, every round
+  kCentralized,  // one learner that has everybody's directions
+};
+template <>
+inline constexpr std::array<std::string_view, 4> kWords<Algorithm> = {"fedgen", "local", "fedavg",
+                                                                      "centralized"};
+
+/// Why a run is over, if it is.
+enum class Ending : std::uint8_t {
+  kNotYet,
+  kRounds,    // K rounds were run
+  kSettled,   // every learner has stopped and none can adopt
+  kEpisodes,  // the budget of episodes is spent
+};
+constexpr int NumValues(Ending /*type*/) { return 4; }
+
+/// What all participants of a run agree on.
+struct FederationOptions {
+  Algorithm algorithm = Algorithm::kFedGen;
+  int rounds = 200;           // K, 1..10^7
+  std::int64_t episodes = 0;  // stop when this many are spent in training; 0 for no limit
+  int average_every = 0;      // rounds between averaged candidates; 0 for none
+
+  /// Whether learners share policies at all: then their mean may be taken.
+  bool fuses() const { return algorithm == Algorithm::kFedGen || algorithm == Algorithm::kFedAvg; }
+};
+
+// ---- Before the first round ----
+
+struct JoinMessage {
+  LearnerId learner;
+  std::vector<float> theta;  // its initial policy
+
+  friend void Fields(auto& archive, Is<JoinMessage> auto& m) { archive(m.learner, m.theta); }
+};
+
+struct Welcome {
+  LearnerId origin;          // the first learner that begins with the same policy
+  std::vector<float> start;  // to begin with instead (fedavg: one policy for all); or empty
+
+  friend void Fields(auto& archive, Is<Welcome> auto& w) { archive(w.origin, w.start); }
+};
+
+// ---- In a round ----
+
+struct RoundMessage {
+  LearnerId learner;
+  int round = 0;
+  std::optional<Submission> submission;  // theta(k-1), y(k-1), b; none while it rests
+  std::vector<Submission> judged;        // the Cloud's candidates that it was asked to measure
+  std::vector<Verdict> verdicts;         // on records that it measured
+  std::vector<float> moved;              // theta_hat(k); for fedavg only
+  std::int64_t episodes = 0;             // that it spent so far
+
+  friend void Fields(auto& archive, Is<RoundMessage> auto& m) {
+    archive(m.learner, m.round, m.submission, m.judged, m.verdicts, m.moved, m.episodes);
+  }
+};
 
 /// A policy that nobody has measured yet and that the named learner is asked to.
 struct Candidate {
-  int measurer = 0;
-  int origin = 0;
+  LearnerId measurer;
+  LearnerId origin;
   std::vector<float> theta;
 
   bool operator==(const Candidate&) const = default;
+  friend void Fields(auto& archive, Is<Candidate> auto& c) {
+    archive(c.measurer, c.origin, c.theta);
+  }
 };
 
-/// What comes back from a round.
-struct Exchanged {
-  std::vector<int> participants;        // learners whose submission of this round counted
+struct RoundAnswer {
+  std::vector<LearnerId> participants;  // learners that submitted in this round, in order
   std::optional<Submission> incumbent;  // argmin of y + b over all learners and rounds so far
   std::vector<Candidate> candidates;    // to be measured in the next round
+  std::vector<float> mean;              // to go on from; for fedavg only
+  std::int64_t episodes = 0;            // of all learners, so far
+
+  friend void Fields(auto& archive, Is<RoundAnswer> auto& a) {
+    archive(a.participants, a.incumbent, a.candidates, a.mean, a.episodes);
+  }
+};
+
+struct CloseMessage {
+  LearnerId learner;
+  int round = 0;
+  LearnerId origin;      // of its policy after fusion
+  bool settled = false;  // it will not change any more, as far as it knows
+
+  friend void Fields(auto& archive, Is<CloseMessage> auto& m) {
+    archive(m.learner, m.round, m.origin, m.settled);
+  }
+};
+
+// ---- After the last round ----
+
+struct FinalMessage {
+  Submission final;  // where the learner ended, and what it last measured
+
+  friend void Fields(auto& archive, Is<FinalMessage> auto& m) { archive(m.final); }
+};
+
+/// What may win the run.
+struct Finalists {
+  std::vector<Submission> finals;       // by learner; of very many, those with the least y + b
+  std::optional<Submission> incumbent;  // at the end
+  std::vector<float> average;           // the mean of the finals of the commonest origin; or empty
+
+  friend void Fields(auto& archive, Is<Finalists> auto& f) {
+    archive(f.finals, f.incumbent, f.average);
+  }
 };
 
 class Exchange {
@@ -36,36 +150,11 @@ class Exchange {
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
 
-  /// Hands in what the learners living here submit in this round and returns when the round is
-  /// complete.
-  virtual Result<Exchanged> Submit(int round, std::span<const Submission> submissions) = 0;
+  /// Answers in the order of the messages.
+  virtual Result<std::vector<Welcome>> Join(std::span<const JoinMessage> messages) = 0;
+  virtual Result<RoundAnswer> Submit(std::span<const RoundMessage> messages) = 0;
+  virtual Result<Ending> Close(std::span<const CloseMessage> messages) = 0;
+  virtual Result<Finalists> Finish(std::span<const FinalMessage> messages) = 0;
 };
-
-/// All learners live in one process: the Cloud is a fold.
-class InProcessExchange final : public Exchange {
- public:
-  /// Every `average_every` rounds the mean of the policies with the commonest origin is nominated
-  /// as a candidate, if any of them is new since the last time; 0 for never.
-  InProcessExchange(int num_learners, int average_every)
-      : num_learners_(num_learners), average_every_(average_every) {}
-
-  Result<Exchanged> Submit(int round, std::span<const Submission> submissions) override;
-
-  const Knowledge& knowledge() const { return knowledge_; }
-  void set_knowledge(Knowledge knowledge) { knowledge_ = std::move(knowledge); }
-
- private:
-  int num_learners_;
-  int average_every_;
-  Knowledge knowledge_;
-};
-
-/// The mean of the policies that share the commonest origin (the smallest if several are as
-/// common); nothing if no two share one. Policies of one origin lie in one basin, where a mean
-/// makes sense.
-std::optional<Candidate> Average(std::span<const Submission> submissions);
-
-/// The mean of one or more policies, summed in their order.
-std::vector<float> MeanOf(std::span<const std::span<const float>> thetas);
 
 }  // namespace fedgen

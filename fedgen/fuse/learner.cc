@@ -2,58 +2,41 @@
 #include "fedgen/fuse/learner.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "fedgen/base/check.h"
 #include "fedgen/certify/bounds.h"
 
 namespace fedgen {
-namespace {
 
-// log sigma goes down its own gradient, a tenth at most in one round, and stays within a factor of
-// ten of where it began (Eq. 20).
-void MoveSigma(std::span<const double> z_sigma, double step, std::span<const float> initial,
-               std::span<float> sigma) {
-  for (std::size_t index = 0; index < sigma.size(); ++index) {
-    if (sigma[index] == 0) continue;
-    const double old = static_cast<double>(sigma[index]);
-    const double first = static_cast<double>(initial[index]);
-    const double move = std::clamp(step * old * z_sigma[index], -0.1, 0.1);
-    sigma[index] = static_cast<float>(std::clamp(old * std::exp(-move), first / 10, first * 10));
-  }
+Learner::Learner(LearnerId id, const LearnerOptions& options, std::unique_ptr<Improver> improver,
+                 std::vector<float> theta, Key secret)
+    : id_(id), options_(options), improver_(std::move(improver)), secret_(secret) {
+  state_.theta = std::move(theta);
+  state_.origin = id;
 }
 
-}  // namespace
-
-Learner::Learner(int index, const LearnerOptions& options, std::unique_ptr<Objective> objective,
-                 Search initial, Key key)
-    : index_(index),
-      options_(options),
-      objective_(std::move(objective)),
-      key_(key),
-      initial_sigma_(initial.sigma) {
-  state_.search = std::move(initial);
-  state_.origin = index;
+void Learner::Begin(const Welcome& welcome) {
+  state_.origin = welcome.origin;
+  if (!welcome.start.empty()) state_.theta = welcome.start;
 }
 
-void Learner::Collect(int k) {
-  measurement_ = objective_->Measure(
-      state_.search, key_.Fork(Stream::kTraining).Fork(static_cast<std::uint64_t>(k)));
-  state_.y = measurement_->y;
+Look Learner::Collect(int k) {
+  const Key key = secret_.Fork(Stream::kTraining).Fork(static_cast<std::uint64_t>(k));
+  Look look = improver_->Measure(state_.theta, key);
+  state_.y = look.y;
   state_.b = options_.bias;
-  state_.z_norm = Norm(measurement_->z_mu);
-  state_.spread = measurement_->spread;
   state_.measured_round = k;
-  state_.episodes += measurement_->episodes;
+  state_.episodes += look.episodes;
+  return look;
 }
 
 bool Learner::TakeStock(int k) {
   if (options_.stock_every <= 0 || resting()) return false;
   const bool after_stop = state_.stopped && state_.stock_round < state_.measured_round;
   if (!after_stop && (state_.stopped || k % options_.stock_every != 0)) return false;
-  const Value value = objective_->MeasureValue(
-      state_.search.mu, options_.stock_worlds,
-      key_.Fork(Stream::kAudit).Fork(0).Fork(static_cast<std::uint64_t>(k)));
+  const Value value = improver_->MeasureValue(
+      state_.theta, options_.stock_worlds,
+      secret_.Fork(Stream::kAudit).Fork(0).Fork(static_cast<std::uint64_t>(k)));
   state_.y = value.y;
   state_.b = EmpiricalBernsteinBias(value.variance, value.worlds, options_.gamma);
   state_.measured_round = k;
@@ -63,37 +46,29 @@ bool Learner::TakeStock(int k) {
 }
 
 Submission Learner::Submit() const {
-  return {.learner = index_,
+  return {.learner = id_,
           .round = state_.measured_round,
           .origin = state_.origin,
           .y = state_.y,
           .b = state_.b,
-          .theta = state_.search.mu,
-          .hash = HashOf(state_.search.mu)};
+          .theta = state_.theta,
+          .hash = HashOf(state_.theta)};
 }
 
-void Learner::Update(int k, int num_rounds) {
-  if (state_.stopped) return;  // theta, y and z stay as they are
-  FEDGEN_CHECK(measurement_.has_value(), "learner {} did not collect in round {}", index_, k);
-  if (ShouldStop(options_.stop, *measurement_, state_.stop)) {
-    state_.stopped = true;
-    if (state_.first_stop == 0) {
-      state_.first_stop = k;
-      state_.first_stopped = state_.search.mu;
-    }
-  } else {
-    const double step = StepSize(options_.step, k, num_rounds);
-    Descend(options_.optimizer, measurement_->z_mu, step, state_.optimizer, state_.search.mu);
-    if (options_.sigma_rate > 0) {
-      MoveSigma(measurement_->z_sigma, options_.sigma_rate * step, initial_sigma_,
-                state_.search.sigma);
-    }
+bool Learner::Update(int k, int num_rounds) {
+  const Key key = secret_.Fork(Stream::kImprovement).Fork(static_cast<std::uint64_t>(k));
+  const Step step = improver_->Improve(k, num_rounds, key, state_.theta);
+  state_.episodes += step.episodes;
+  state_.stopped = !step.moved;
+  if (state_.stopped && state_.first_stop == 0) {
+    state_.first_stop = k;
+    state_.first_stopped = state_.theta;
   }
-  if (state_.stopped) measurement_.reset();
+  return step.moved;
 }
 
 bool Learner::WouldAdopt(const Submission& incumbent, bool may) const {
-  return incumbent.learner != index_ &&
+  return incumbent.learner != id_ &&
          incumbent.y + incumbent.b < std::min(state_.y - state_.b, state_.zeta) && may &&
          !resting();
 }
@@ -101,39 +76,44 @@ bool Learner::WouldAdopt(const Submission& incumbent, bool may) const {
 bool Learner::Fuse(const Submission& incumbent, bool may) {
   if (!WouldAdopt(incumbent, may)) return false;
   Take(incumbent);
-  state_.search.sigma = initial_sigma_;
+  improver_->Restart();
   state_.stopped = false;
-  state_.optimizer = {};
-  state_.stop.recent.clear();  // q stays: it bounds the noise, which has not changed
   ++state_.adoptions;
   if (resting()) Follow(incumbent);
   return true;
 }
 
 void Learner::Follow(const Submission& incumbent) {
-  FEDGEN_CHECK(resting(), "learner {} searches by itself", index_);
+  FEDGEN_CHECK(resting(), "learner {} searches by itself", id_.name());
   Take(incumbent);
   state_.y = incumbent.y;
   state_.b = incumbent.b;
   state_.stopped = true;
-  measurement_.reset();
 }
 
 void Learner::Take(const Submission& incumbent) {
-  state_.search.mu = incumbent.theta;
+  state_.theta = incumbent.theta;
   state_.origin = incumbent.origin;
   state_.zeta = incumbent.y;
 }
 
-Submission Learner::Judge(const Candidate& candidate, int k, int as_learner) {
-  const Value value = objective_->MeasureValue(
+bool Learner::IsSettled(const std::optional<Submission>& incumbent, int averaged_round) const {
+  if (resting()) return true;
+  const bool stock_due = options_.stock_every > 0 && state_.stock_round < state_.measured_round;
+  const bool average_due = averaged_round < state_.measured_round;
+  return state_.stopped && !stock_due && !average_due &&
+         !(incumbent && WouldAdopt(*incumbent, true));
+}
+
+Submission Learner::Judge(const Candidate& candidate, int k) {
+  const Value value = improver_->MeasureValue(
       candidate.theta, options_.candidate_worlds,
-      key_.Fork(Stream::kAudit).Fork(1).Fork(static_cast<std::uint64_t>(k)));
+      secret_.Fork(Stream::kAudit).Fork(1).Fork(static_cast<std::uint64_t>(k)));
   state_.episodes += value.episodes;
   const double b = options_.stock_every > 0
                        ? EmpiricalBernsteinBias(value.variance, value.worlds, options_.gamma)
                        : options_.bias;
-  return {.learner = as_learner,
+  return {.learner = LearnerId::Cloud(),
           .round = k,
           .origin = candidate.origin,
           .y = value.y,

@@ -219,11 +219,19 @@ class FiniteDifferences final : public Estimator {
 
 }  // namespace
 
-std::optional<FieldError> Validate(const EstimatorOptions& options) {
-  if (options.pairs < 2 || options.pairs > 100000) {
-    return FieldError{"pairs", fmt::format("{}: must be in 2..100000", options.pairs)};
-  }
-  return std::nullopt;
+void Describe(OptionVisitor& visitor, EstimatorOptions& options) {
+  auto& [kind, pairs, shaping] = options;
+  visitor.Choice({"estimator", "",
+                  "How the way down is felt for: by random changes of all parameters "
+                  "at once (Eq. 19), or by finite differences (Eq. 24)."},
+                 kind);
+  visitor.Integer(
+      {"pairs", "", "How many directions are tried in a round, each forwards and backwards."},
+      pairs, {2, 100000});
+  visitor.Choice({"shaping", "",
+                  "Whether costs count as they are or by their rank (Eq. 21), which "
+                  "outliers do not disturb."},
+                 shaping);
 }
 
 std::unique_ptr<Objective> MakeEstimator(const EstimatorOptions& options,

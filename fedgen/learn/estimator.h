@@ -2,10 +2,9 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 
 #include "fedgen/base/kernel.h"
-#include "fedgen/base/result.h"
+#include "fedgen/base/option.h"
 #include "fedgen/learn/cost_source.h"
 #include "fedgen/learn/objective.h"
 
@@ -26,11 +25,15 @@ struct EstimatorOptions {
     kCentredRanks,  // their ranks, spread evenly over [-1/2, 1/2] (Eq. 21)
   };
   Kind kind = Kind::kEvolution;
-  int pairs = 30;  // 2..100000
+  int pairs = 30;
   Shaping shaping = Shaping::kRaw;
 };
+template <>
+inline constexpr auto kWords<EstimatorOptions::Kind> = Words("evolution", "finite-differences");
+template <>
+inline constexpr auto kWords<EstimatorOptions::Shaping> = Words("raw", "centred-ranks");
 
-std::optional<FieldError> Validate(const EstimatorOptions& options);
+void Describe(OptionVisitor& visitor, EstimatorOptions& options);
 
 /// An objective that estimates gradients from costs. Threads and kernel change no bit.
 std::unique_ptr<Objective> MakeEstimator(const EstimatorOptions& options,

@@ -7,8 +7,8 @@
 #include <cmath>
 
 #include "fedgen/base/parallel.h"
+#include "fedgen/policy/mlp_kernel.h"
 #include "fedgen/rollout/evaluate.h"
-#include "fedgen/sim/move_kernel.h"
 #include "fedgen/sim/observe_kernel.h"
 
 namespace fedgen {
@@ -144,44 +144,22 @@ class NavigationCosts final : public CostSource {
   std::vector<World> worlds_;  // [n_E] of the present round
 };
 
-// What enters the network before its normalisation, in its order (Eq. 11, 12).
-std::vector<double> RawInputs(const Mlp& mlp, const Batch& batch, std::size_t slot) {
-  std::vector<double> inputs;
-  const auto put = [&](float value) { inputs.push_back(static_cast<double>(value)); };
-  if (mlp.state_inputs) {
-    for (const auto* column : {&batch.x, &batch.y, &batch.sin, &batch.cos}) put((*column)[slot]);
-  }
-  if (mlp.goal_inputs) {
-    for (const auto* column : {&batch.goal_forward, &batch.goal_left}) put((*column)[slot]);
-  }
-  for (std::size_t beam = 0; beam < static_cast<std::size_t>(mlp.num_beams); ++beam) {
-    const float range = batch.ranges[slot * static_cast<std::size_t>(batch.beam_stride) + beam];
-    switch (mlp.range_code) {
-      case RangeCode::kRaw:
-        put(range);
-        break;
-      case RangeCode::kScaled:
-        put(range / mlp.max_range);
-        break;
-      case RangeCode::kInverse:
-        put(1 / (range + mlp.range_offset));
-        break;
-    }
-  }
-  return inputs;
-}
-
 }  // namespace
 
-std::optional<FieldError> Validate(const TrainingCost& cost) {
-  if (!(cost.distance_weight >= 0 && cost.distance_weight <= 1e6)) {
-    return FieldError{"distance_weight",
-                      fmt::format("{}: must be in [0, 1e6]", cost.distance_weight)};
-  }
-  if (!(cost.margin >= 0 && cost.margin <= 10)) {
-    return FieldError{"margin", fmt::format("{}: must be in [0, 10]", cost.margin)};
-  }
-  return std::nullopt;
+void Describe(OptionVisitor& visitor, TrainingCost& cost) {
+  auto& [kind, distance_weight, margin] = cost;
+  visitor.Choice({"cost", "",
+                  "What training makes small, with rho the distance left to the goal: "
+                  "distance_weight rho + J (paper), distance_weight rho + 1 if it did not "
+                  "arrive (failure), or J alone (Eq. 23)."},
+                 kind);
+  visitor.Number({"distance_weight", "1/m", "How much the distance left to the goal counts."},
+                 distance_weight, Closed(0, 1e6));
+  visitor.Number(
+      {"margin", "m",
+       "While searching, the robot is this much wider than it is, so that what is learned "
+       "keeps its distance. Results are of the true robot (Eq. 23)."},
+      margin, Closed(0, 10));
 }
 
 double CostOf(const TrainingCost& cost, const EpisodeOptions& options, const Episode& episode) {
@@ -241,22 +219,22 @@ void MeasureNormalisation(const Task& task, int worlds, Key key, Kernel kernel, 
   Rollout(task, driver, kernel).Run(source, starts, 0, episodes, ways);
 
   const Lidar lidar(task.lidar);
-  Batch batch(Rollout::kDefaultSlots, lidar);
+  Batch batch(1, lidar);
   const auto num_inputs = static_cast<std::size_t>(mlp.num_inputs());
+  std::vector<float> raw(num_inputs);
   std::vector<double> sum(num_inputs), squares(num_inputs);
   double count = 0;
   World scratch;
   for (std::size_t episode = 0; episode < ways.size(); ++episode) {
     const World& world = source(static_cast<std::int64_t>(episode) / starts, scratch);
     for (std::size_t step = 0; step < ways[episode].controls.size(); ++step) {
-      const Pose& pose = ways[episode].poses[step];
-      batch.Place(0, world, pose, world.disturbance.key);
-      FaceHeading(kernel, 0, 1, batch);
-      Observe(kernel, lidar, static_cast<float>(task.robot.radius), 0, 1, batch);
-      const std::vector<double> raw = RawInputs(mlp, batch, 0);
+      Sense(kernel, lidar, static_cast<float>(task.robot.radius), world, ways[episode].poses[step],
+            batch);
+      RawInputs(kernel, mlp, batch, 0, raw);
       for (std::size_t input = 0; input < num_inputs; ++input) {
-        sum[input] += raw[input];
-        squares[input] += raw[input] * raw[input];
+        const auto value = static_cast<double>(raw[input]);
+        sum[input] += value;
+        squares[input] += value * value;
       }
       ++count;
     }

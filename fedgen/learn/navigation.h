@@ -2,12 +2,11 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <span>
 #include <vector>
 
 #include "fedgen/base/kernel.h"
-#include "fedgen/base/result.h"
+#include "fedgen/base/option.h"
 #include "fedgen/learn/cost_source.h"
 #include "fedgen/policy/mlp.h"
 #include "fedgen/rollout/rollout.h"
@@ -24,11 +23,13 @@ struct TrainingCost {
     kPlain,    // J
   };
   Kind kind = Kind::kPaper;
-  double distance_weight = 0.1;  // 1/m, >= 0; not for kPlain
-  double margin = 0;  // m, 0..10: the perturbed policies drive a robot wider by this much
+  double distance_weight = 0.1;  // 1/m; not for kPlain
+  double margin = 0;             // m: the perturbed policies drive a robot wider by this much
 };
+template <>
+inline constexpr auto kWords<TrainingCost::Kind> = Words("paper", "failure", "plain");
 
-std::optional<FieldError> Validate(const TrainingCost& cost);
+void Describe(OptionVisitor& visitor, TrainingCost& cost);
 
 /// What an episode costs in training (Eq. 23). y is always the mean of J of the true robot, never
 /// of this.

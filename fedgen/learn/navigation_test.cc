@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "fedgen/rollout/evaluate.h"
-#include "fedgen/sim/move_kernel.h"
 #include "fedgen/sim/observe_kernel.h"
 #include "tests/tasks.h"
 
@@ -208,9 +207,7 @@ TEST(MeasureNormalisation, MakesInputsMeanZeroAndDeviationOneOnItsOwnSample) {
       const World& world = source(static_cast<std::int64_t>(e) / 3, scratch);
       for (std::size_t step = 0; step < ways[e].controls.size(); ++step) {
         const Pose& pose = ways[e].poses[step];
-        batch.Place(0, world, pose, Key());
-        FaceHeading(BestKernel(), 0, 1, batch);
-        Observe(BestKernel(), lidar, static_cast<float>(task.robot.radius), 0, 1, batch);
+        Sense(BestKernel(), lidar, static_cast<float>(task.robot.radius), world, pose, batch);
         std::vector<double> raw = {static_cast<double>(pose.x),
                                    static_cast<double>(pose.y),
                                    std::sin(static_cast<double>(pose.heading)),

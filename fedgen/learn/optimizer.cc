@@ -58,18 +58,25 @@ void DescendClipUp(std::span<const double> z, double step, OptimizerState& state
 
 }  // namespace
 
-std::optional<FieldError> Validate(const StepOptions& options) {
-  const auto positive = [](double value) { return value > 0 && value <= 1e6; };
-  if (!positive(options.step)) {
-    return FieldError{"step", fmt::format("{}: must be in (0, 1e6]", options.step)};
-  }
-  if (!positive(options.last)) {
-    return FieldError{"last_step", fmt::format("{}: must be in (0, 1e6]", options.last)};
-  }
-  if (!(options.exponent >= 0 && options.exponent <= 1)) {
-    return FieldError{"step_exponent", fmt::format("{}: must be in [0, 1]", options.exponent)};
-  }
-  return std::nullopt;
+void Describe(OptionVisitor& visitor, StepOptions& options) {
+  constexpr NumberRange kStep = Above(0, 1e6);
+  auto& [step, schedule, exponent, last] = options;
+  visitor.Number({"step", "", "How long a step is, r: the learning rate."}, step, kStep);
+  visitor.Choice({"schedule", "",
+                  "How the step shrinks: r / k^step_exponent in round k (power), not "
+                  "at all, or evenly in log from r to last_step (Eq. 25)."},
+                 schedule);
+  visitor.Number({"step_exponent", "", "Power schedule: how fast the step shrinks."}, exponent,
+                 Closed(0, 1));
+  visitor.Number({"last_step", "", "Geometric schedule: the step of the last round."}, last, kStep);
+}
+
+void Describe(OptionVisitor& visitor, OptimizerOptions& options) {
+  auto& [kind] = options;
+  visitor.Choice({"optimizer", "",
+                  "Which way a step goes: straight down the gradient (sgd, Algorithm "
+                  "1), Adam (Eq. 26), or ClipUp (Eq. 27)."},
+                 kind);
 }
 
 double StepSize(const StepOptions& options, int k, int num_rounds) {

@@ -2,11 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <vector>
 
-#include "fedgen/base/result.h"
+#include "fedgen/base/option.h"
 
 namespace fedgen {
 
@@ -18,13 +17,15 @@ struct StepOptions {
     kConstant,   // r
     kGeometric,  // from r in round 1 to last in round K
   };
-  double step = 0.5;  // r, > 0
+  double step = 0.5;  // r
   Schedule schedule = Schedule::kPower;
-  double exponent = 0.7;  // rho of the paper, in [0, 1]; T3 asks for (2/3, 1)
-  double last = 0.001;    // > 0; kGeometric only
+  double exponent = 0.7;  // rho of the paper; T3 asks for (2/3, 1)
+  double last = 0.001;    // kGeometric only
 };
+template <>
+inline constexpr auto kWords<StepOptions::Schedule> = Words("power", "constant", "geometric");
 
-std::optional<FieldError> Validate(const StepOptions& options);
+void Describe(OptionVisitor& visitor, StepOptions& options);
 
 /// The step of round k of num_rounds, k >= 1 (Eq. 25).
 double StepSize(const StepOptions& options, int k, int num_rounds);
@@ -37,6 +38,10 @@ struct OptimizerOptions {
   };
   Kind kind = Kind::kSgd;
 };
+template <>
+inline constexpr auto kWords<OptimizerOptions::Kind> = Words("sgd", "adam", "clipup");
+
+void Describe(OptionVisitor& visitor, OptimizerOptions& options);
 
 /// What an optimiser remembers; empty at the start and after an adoption.
 struct OptimizerState {

@@ -40,37 +40,47 @@ bool IsPlateau(const StopOptions& options, const std::vector<double>& recent) {
 
 }  // namespace
 
-std::optional<FieldError> Validate(const StopOptions& options) {
-  if (!(options.threshold >= 0 && options.threshold <= 1e12)) {
-    return FieldError{"threshold", fmt::format("{}: must be in [0, 1e12]", options.threshold)};
-  }
-  if (options.window < 2 || options.window > 10000) {
-    return FieldError{"window", fmt::format("{}: must be in 2..10000", options.window)};
-  }
-  if (!(options.tolerance >= -10 && options.tolerance <= 10)) {
-    return FieldError{"tolerance", fmt::format("{}: must be in [-10, 10]", options.tolerance)};
+void Describe(OptionVisitor& visitor, StopOptions& options) {
+  auto& [rule, threshold, window, tolerance] = options;
+  visitor.Choice({"stop", "",
+                  "When a learner takes itself to be at a local minimum and stops: its "
+                  "gradient is below the threshold; the same with a threshold of 4 x the "
+                  "noise of the first gradient (auto); its cost no longer falls (plateau); "
+                  "or never (Eq. 28, 29)."},
+                 rule);
+  visitor.Number({"threshold", "", "Stop by gradient: how small it must be, q."}, threshold,
+                 Closed(0, 1e12));
+  visitor.Integer(
+      {"window", "rounds", "Stop by plateau: how many are compared with as many before."}, window,
+      {2, 10000});
+  visitor.Number({"tolerance", "standard errors",
+                  "Stop by plateau: the cost must have fallen by more than this to go on."},
+                 tolerance, Closed(-10, 10));
+}
+
+std::optional<double> ThresholdFor(const StopOptions& options, const Measurement& measurement,
+                                   const StopState& state) {
+  switch (options.rule) {
+    case StopOptions::Rule::kGradient:
+      return options.threshold;
+    case StopOptions::Rule::kAuto:
+      return state.threshold.value_or(kAutoFactor * measurement.spread);
+    case StopOptions::Rule::kPlateau:
+    case StopOptions::Rule::kNever:
+      break;
   }
   return std::nullopt;
 }
 
 bool ShouldStop(const StopOptions& options, const Measurement& measurement, StopState& state) {
-  switch (options.rule) {
-    case StopOptions::Rule::kNever:
-      return false;
-    case StopOptions::Rule::kPlateau:
-      state.recent.push_back(measurement.y);
-      if (state.recent.size() > 2 * static_cast<std::size_t>(options.window)) {
-        state.recent.erase(state.recent.begin());
-      }
-      return IsPlateau(options, state.recent);
-    case StopOptions::Rule::kGradient:
-      state.threshold = options.threshold;
-      break;
-    case StopOptions::Rule::kAuto:
-      if (!state.threshold) state.threshold = kAutoFactor * measurement.spread;
-      break;
+  state.threshold = ThresholdFor(options, measurement, state);
+  if (state.threshold) return Norm(measurement.z_mu) < *state.threshold;
+  if (options.rule == StopOptions::Rule::kNever) return false;
+  state.recent.push_back(measurement.y);
+  if (state.recent.size() > 2 * static_cast<std::size_t>(options.window)) {
+    state.recent.erase(state.recent.begin());
   }
-  return Norm(measurement.z_mu) < *state.threshold;
+  return IsPlateau(options, state.recent);
 }
 
 std::string PairsAdvice(const SquaredSignal& gradient, double spread, int pairs) {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "fedgen/base/result.h"
+#include "fedgen/base/option.h"
 #include "fedgen/learn/objective.h"
 
 namespace fedgen {
@@ -24,12 +24,14 @@ struct StopOptions {
     kNever,
   };
   Rule rule = Rule::kGradient;
-  double threshold = 3;  // q, >= 0; kGradient only
-  int window = 20;       // w, rounds, 2..10000; kPlateau only
-  double tolerance = 1;  // standard errors, in [-10, 10]; kPlateau only
+  double threshold = 3;  // q; kGradient only
+  int window = 20;       // w, rounds; kPlateau only
+  double tolerance = 1;  // standard errors; kPlateau only
 };
+template <>
+inline constexpr auto kWords<StopOptions::Rule> = Words("gradient", "auto", "plateau", "never");
 
-std::optional<FieldError> Validate(const StopOptions& options);
+void Describe(OptionVisitor& visitor, StopOptions& options);
 
 /// What a rule remembers of a learner since it last began: at the start, and after an adoption.
 struct StopState {
@@ -38,6 +40,10 @@ struct StopState {
 
   bool operator==(const StopState&) const = default;
 };
+
+/// q in force for this measurement; none where the rule does not look at |z|.
+std::optional<double> ThresholdFor(const StopOptions& options, const Measurement& measurement,
+                                   const StopState& state);
 
 /// Whether the learner stops here. Call once for each measurement.
 bool ShouldStop(const StopOptions& options, const Measurement& measurement, StopState& state);

@@ -7,17 +7,9 @@
 namespace fedgen {
 namespace {
 
-constexpr std::size_t kMaxHiddenLayers = 16;
-constexpr int kMaxWidth = 4096;
-
-std::optional<std::string> FindSizeProblem(std::span<const int> hidden) {
-  if (hidden.size() > kMaxHiddenLayers) {
-    return fmt::format("{} layers: at most {}", hidden.size(), kMaxHiddenLayers);
-  }
-  for (const int size : hidden) {
-    if (size < 1 || size > kMaxWidth) return fmt::format("{}: must be in 1..{}", size, kMaxWidth);
-  }
-  return std::nullopt;
+void VisitHidden(OptionVisitor& visitor, std::vector<int>& hidden) {
+  visitor.Integers({"hidden", "", "Sizes of the hidden layers of a new policy."}, hidden, {1, 4096},
+                   16);
 }
 
 std::optional<std::string> FindNonFinite(const char* name, std::span<const float> values) {
@@ -31,12 +23,26 @@ std::optional<std::string> FindNonFinite(const char* name, std::span<const float
 
 }  // namespace
 
-std::optional<FieldError> Validate(const MlpOptions& options) {
-  if (auto problem = FindSizeProblem(options.hidden)) return FieldError{"hidden", *problem};
-  if (!(options.range_offset > 0 && options.range_offset <= 1e3)) {
-    return FieldError{"range_offset", fmt::format("{}: must be in (0, 1e3]", options.range_offset)};
-  }
-  return std::nullopt;
+void Describe(OptionVisitor& visitor, MlpOptions& options) {
+  auto& [hidden, activation, state_inputs, goal_inputs, range_code, range_offset, output_map] =
+      options;
+  VisitHidden(visitor, hidden);
+  visitor.Choice({"activation", "", "What follows each hidden layer."}, activation);
+  visitor.Flag({"state_inputs", "", "Whether it sees x, y, and sine and cosine of the heading."},
+               state_inputs);
+  visitor.Flag({"goal_inputs", "", "Whether it sees how far forward and to the left the goal is."},
+               goal_inputs);
+  visitor.Choice({"range_code", "",
+                  "How it sees a distance r: as it is, as r / lidar.range, or as "
+                  "1 / (r + range_offset) (Eq. 12)."},
+                 range_code);
+  // A smaller offset would be 0 in a policy's file, which has floats.
+  visitor.Number({"range_offset", "m", "Inverse ranges only: keeps them finite."}, range_offset,
+                 Closed(1e-6, 1e3));
+  visitor.Choice({"output_map", "",
+                  "How the network's output becomes a control within the robot's "
+                  "limit: cut off, or by tanh (Eq. 13)."},
+                 output_map);
 }
 
 int Mlp::widest_layer() const {
@@ -106,7 +112,10 @@ std::optional<std::string> FindProblem(const Mlp& mlp) {
   if (!in_range(mlp.range_offset)) {
     return fmt::format("range_offset = {}: must be in (0, 1e4]", mlp.range_offset);
   }
-  if (auto problem = FindSizeProblem(mlp.hidden)) return "hidden = " + *problem;
+  RangeCheck check;
+  std::vector<int> hidden = mlp.hidden;
+  VisitHidden(check, hidden);
+  if (check.error) return "hidden = " + check.error->problem;
   const auto num_inputs = static_cast<std::size_t>(mlp.num_inputs());
   if (mlp.input_scale.size() != num_inputs || mlp.input_shift.size() != num_inputs) {
     return fmt::format("input_scale has {} and input_shift {} numbers: must be {} each",

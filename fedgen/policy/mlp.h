@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "fedgen/base/aligned.h"
+#include "fedgen/base/option.h"
 #include "fedgen/base/random.h"
-#include "fedgen/base/result.h"
 
 namespace fedgen {
 
@@ -24,26 +26,32 @@ enum class RangeCode : std::uint8_t {
   kScaled,   // r / max_range
   kInverse,  // 1 / (r + offset), in 1/m
 };
+template <>
+inline constexpr auto kWords<RangeCode> = Words("raw", "scaled", "inverse");
 
 enum class Activation : std::uint8_t { kRelu, kTanh };
+template <>
+inline constexpr auto kWords<Activation> = Words("relu", "tanh");
 
 /// How the network's output o becomes the control u (Eq. 13).
 enum class OutputMap : std::uint8_t {
   kClamp,  // u = min(max(o, -limit), limit)
   kTanh,   // u = limit tanh(o)
 };
+template <>
+inline constexpr auto kWords<OutputMap> = Words("clamp", "tanh");
 
 struct MlpOptions {
-  std::vector<int> hidden = {20, 20, 20};  // sizes of the hidden layers, each 1..4096, at most 16
+  std::vector<int> hidden = {20, 20, 20};  // sizes of the hidden layers
   Activation activation = Activation::kRelu;
   bool state_inputs = true;  // x, y, sin heading, cos heading
   bool goal_inputs = false;  // forward and left to the goal's nearest point, m
   RangeCode range_code = RangeCode::kScaled;
-  double range_offset = 0.1;  // m, > 0; kInverse only
+  double range_offset = 0.1;  // m; kInverse only
   OutputMap output_map = OutputMap::kTanh;
 };
 
-std::optional<FieldError> Validate(const MlpOptions& options);
+void Describe(OptionVisitor& visitor, MlpOptions& options);
 
 struct Mlp {
   // What it was made for.

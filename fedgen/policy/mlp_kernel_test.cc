@@ -16,7 +16,7 @@ float Draw(Key key, std::uint64_t index, double low, double high) {
 }
 
 // Fills what robots sense with random numbers of the sizes they have.
-void Sense(Key key, const Lidar& lidar, Batch& batch) {
+void DrawSenses(Key key, const Lidar& lidar, Batch& batch) {
   for (std::size_t slot = 0; slot < static_cast<std::size_t>(batch.capacity); ++slot) {
     const Key k = key.Fork(slot);
     const double heading = Draw(k, 0, -4, 4);
@@ -142,7 +142,7 @@ TEST(DecideMlp, AgreesWithTheNaiveNetworkAndGivesTheSameBitsInBothKernels) {
             ASSERT_FALSE(FindProblem(mlp));
             const int last = UniformInt(key.Block(0)[0], 1, 40);
             Batch batch(40, lidar);
-            Sense(key.Fork(1), lidar, batch);
+            DrawSenses(key.Fork(1), lidar, batch);
             const std::vector<float> scalar = Decide(Kernel::kScalar, mlp, last, batch);
             const std::vector<float> simd = Decide(BestKernel(), mlp, last, batch);
             for (std::size_t slot = 0; slot < static_cast<std::size_t>(last); ++slot) {
@@ -166,7 +166,7 @@ TEST(DecideMlp, AgreesWithTheNaiveNetworkAndGivesTheSameBitsInBothKernels) {
 TEST(DecideMlp, ReadsItsInputsInTheDocumentedOrder) {
   const Lidar lidar(kSymmetricFan);
   Batch batch(16, lidar);
-  Sense(Key(62), lidar, batch);
+  DrawSenses(Key(62), lidar, batch);
   MlpOptions options;
   options.hidden = {};
   options.goal_inputs = true;
@@ -187,11 +187,58 @@ TEST(DecideMlp, ReadsItsInputsInTheDocumentedOrder) {
   }
 }
 
+// Eq. 12 in plain floats, bit for bit, and what DecideMlp sees up to its reciprocals.
+TEST(RawInputs, AreWhatANetworkSeesBeforeItsNormalisation) {
+  for (const int num_beams : {1, 7, 20, 33}) {
+    const Lidar lidar({num_beams, 5, -60, num_beams > 1 ? 60.0 : -60.0});
+    Batch batch(40, lidar);
+    DrawSenses(Key(66), lidar, batch);
+    for (const RangeCode code : {RangeCode::kRaw, RangeCode::kScaled, RangeCode::kInverse}) {
+      for (const int with : {0, 1, 2, 3}) {
+        MlpOptions options;
+        options.hidden = {};
+        options.range_code = code;
+        options.output_map = OutputMap::kClamp;
+        options.state_inputs = (with & 1) != 0;
+        options.goal_inputs = (with & 2) != 0;
+        Mlp mlp = MakeMlp(options, num_beams, 3, 100);
+        for (const std::size_t slot : {0, 3, 8, 38}) {
+          std::vector<float> expected;
+          if (mlp.state_inputs) {
+            expected = {batch.x[slot], batch.y[slot], batch.sin[slot], batch.cos[slot]};
+          }
+          if (mlp.goal_inputs) {
+            expected.insert(expected.end(), {batch.goal_forward[slot], batch.goal_left[slot]});
+          }
+          for (int beam = 0; beam < num_beams; ++beam) {
+            const float range = batch.ranges[slot * static_cast<std::size_t>(batch.beam_stride) +
+                                             static_cast<std::size_t>(beam)];
+            expected.push_back(code == RangeCode::kRaw      ? range
+                               : code == RangeCode::kScaled ? range / 3.0F
+                                                            : 1.0F / (range + 0.1F));
+          }
+          for (const Kernel kernel : {Kernel::kScalar, BestKernel()}) {
+            std::vector<float> inputs(expected.size());
+            RawInputs(kernel, mlp, batch, static_cast<int>(slot), inputs);
+            EXPECT_EQ(inputs, expected);
+            for (std::size_t input = 0; input < expected.size(); ++input) {
+              std::fill(mlp.parameters.begin(), mlp.parameters.end(), 0.0F);
+              mlp.parameters[input] = 1;
+              EXPECT_NEAR(Decide(kernel, mlp, static_cast<int>(slot) + 1, batch)[slot],
+                          expected[input], 3e-7 * std::fabs(expected[input]));
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
 // Eq. 13.
 TEST(DecideMlp, MapsItsOutputToTheControl) {
   const Lidar lidar(kSymmetricFan);
   Batch batch(16, lidar);
-  Sense(Key(63), lidar, batch);
+  DrawSenses(Key(63), lidar, batch);
   MlpOptions options;
   options.hidden = {};
   for (const Kernel kernel : {Kernel::kScalar, BestKernel()}) {
@@ -214,7 +261,7 @@ TEST(DecideMlp, DecidesEachSlotAlone) {
   const Lidar lidar(kSymmetricFan);
   const Mlp mlp = DrawMlp(MlpOptions{}, 20, Key(64));
   Batch batch(64, lidar);
-  Sense(Key(65), lidar, batch);
+  DrawSenses(Key(65), lidar, batch);
   for (const Kernel kernel : {Kernel::kScalar, BestKernel()}) {
     const std::vector<float> together = Decide(kernel, mlp, 64, batch);
     for (int last = 1; last < 64; ++last) {

@@ -115,10 +115,13 @@ TEST(Validate, NamesWhatIsWrongWithANetworksOptions) {
   const std::vector<Case> cases = {
       {[](MlpOptions& o) { o.hidden = {20, 0}; }, "hidden", "0: must be in 1..4096"},
       {[](MlpOptions& o) { o.hidden = {4097}; }, "hidden", "4097: must be in 1..4096"},
-      {[](MlpOptions& o) { o.hidden.assign(17, 5); }, "hidden", "17 layers: at most 16"},
-      {[](MlpOptions& o) { o.range_offset = 0; }, "range_offset", "0: must be in (0, 1e3]"},
+      {[](MlpOptions& o) { o.hidden.assign(17, 5); }, "hidden", "17 integers: must be at most 16"},
+      {[](MlpOptions& o) { o.range_offset = 0; }, "range_offset", "0: must be in [1e-6, 1e3]"},
       {[](MlpOptions& o) { o.range_offset = std::nan(""); }, "range_offset",
-       "nan: must be in (0, 1e3]"},
+       "nan: must be in [1e-6, 1e3]"},
+      // 0 as a float: the policy could not be saved.
+      {[](MlpOptions& o) { o.range_offset = 1e-60; }, "range_offset",
+       "1e-60: must be in [1e-6, 1e3]"},
   };
   for (const Case& c : cases) {
     MlpOptions options;
@@ -144,7 +147,7 @@ TEST(FindProblem, NamesEachBrokenPart) {
       {[](Mlp& m) { m.control_limit = -1; }, "control_limit = -1: must be in (0, 1e4]"},
       {[](Mlp& m) { m.range_offset = kInfinity; }, "range_offset = inf: must be in (0, 1e4]"},
       {[](Mlp& m) { m.hidden = {20, -3}; }, "hidden = -3: must be in 1..4096"},
-      {[](Mlp& m) { m.hidden.assign(17, 1); }, "hidden = 17 layers: at most 16"},
+      {[](Mlp& m) { m.hidden.assign(17, 1); }, "hidden = 17 integers: must be at most 16"},
       {[](Mlp& m) { m.input_scale.pop_back(); },
        "input_scale has 23 and input_shift 24 numbers: must be 24 each"},
       {[](Mlp& m) { m.input_shift.push_back(0); },

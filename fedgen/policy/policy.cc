@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fedgen/policy/policy.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -50,6 +52,27 @@ float FollowGap(const GapFollower& follower, const Lidar& lidar, const float* ra
   return best_angle;
 }
 
+// What a network was made for, against what it should drive: beams, m, rad or rad/s.
+std::optional<std::string> FindBodyMismatch(const Mlp& mlp, int beams, float range, float limit) {
+  if (mlp.num_beams != beams) {
+    return fmt::format("policy reads {} beams, lidar.beams = {}", mlp.num_beams, beams);
+  }
+  if (mlp.max_range != range) {
+    return fmt::format("policy expects a range of {} m, lidar.range = {}", mlp.max_range, range);
+  }
+  if (std::fabs(mlp.control_limit - limit) > 1e-5F * limit) {
+    return fmt::format("policy steers within +-{:.6g}, the robot within +-{:.6g}",
+                       mlp.control_limit, limit);
+  }
+  return std::nullopt;
+}
+
+template <typename Value>
+std::optional<std::string> FindDifference(const char* field, const Value& made,
+                                          const Value& asked) {
+  if (made == asked) return std::nullopt;
+  return fmt::format("policy was made with {0} = {1}, policy.{0} = {2}", field, made, asked);
+}
 }  // namespace
 
 std::optional<Policy> BuiltInPolicy(std::string_view name) {
@@ -62,17 +85,25 @@ std::optional<std::string> FindMismatch(const Policy& policy, const LidarOptions
                                         const RobotOptions& robot) {
   const Mlp* mlp = std::get_if<Mlp>(&policy);
   if (mlp == nullptr) return std::nullopt;
-  if (mlp->num_beams != lidar.beams) {
-    return fmt::format("policy reads {} beams, lidar.beams = {}", mlp->num_beams, lidar.beams);
-  }
-  if (mlp->max_range != static_cast<float>(lidar.range)) {
-    return fmt::format("policy expects a range of {} m, lidar.range = {}", mlp->max_range,
-                       lidar.range);
-  }
-  const auto limit = static_cast<float>(ControlLimit(robot));
-  if (std::fabs(mlp->control_limit - limit) > 1e-5F * limit) {
-    return fmt::format("policy steers within +-{:.6g}, the robot within +-{:.6g}",
-                       mlp->control_limit, limit);
+  return FindBodyMismatch(*mlp, lidar.beams, static_cast<float>(lidar.range),
+                          static_cast<float>(ControlLimit(robot)));
+}
+
+std::optional<std::string> FindMismatch(const Mlp& mlp, const Mlp& wanted) {
+  const auto range_code = [](const Mlp& of) { return NameOf(of.range_code); };
+  const auto activation = [](const Mlp& of) { return NameOf(of.activation); };
+  const auto output_map = [](const Mlp& of) { return NameOf(of.output_map); };
+  for (auto& mismatch : {
+           FindBodyMismatch(mlp, wanted.num_beams, wanted.max_range, wanted.control_limit),
+           FindDifference("hidden", mlp.hidden, wanted.hidden),
+           FindDifference("activation", activation(mlp), activation(wanted)),
+           FindDifference("state_inputs", mlp.state_inputs, wanted.state_inputs),
+           FindDifference("goal_inputs", mlp.goal_inputs, wanted.goal_inputs),
+           FindDifference("range_code", range_code(mlp), range_code(wanted)),
+           FindDifference("range_offset", mlp.range_offset, wanted.range_offset),
+           FindDifference("output_map", output_map(mlp), output_map(wanted)),
+       }) {
+    if (mismatch) return mismatch;
   }
   return std::nullopt;
 }

@@ -42,9 +42,15 @@ struct Body {
   double time_step = 0.05;  // s
 };
 
-/// Nothing if the policy can drive a robot with this lidar and this control; otherwise why not.
+/// Nothing if the policy can drive a robot with this lidar and this control; otherwise why not, in
+/// one line: "policy reads 20 beams, lidar.beams = 24".
 std::optional<std::string> FindMismatch(const Policy& policy, const LidarOptions& lidar,
                                         const RobotOptions& robot);
+
+/// Nothing if two networks differ in their numbers only, so that the parameters of one mean the
+/// same in the other; otherwise the first difference, by the key of the configuration that asks for
+/// the wanted one: "policy was made with range_code = raw, policy.range_code = inverse".
+std::optional<std::string> FindMismatch(const Mlp& mlp, const Mlp& wanted);
 
 /// A policy ready to drive: the policy, its workspace, and what it needs of the body. The policy
 /// must outlive it.

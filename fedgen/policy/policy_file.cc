@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "fedgen/base/json-inl.h"
+#include "fedgen/base/text.h"
 
 namespace fedgen {
 namespace {
@@ -191,10 +192,6 @@ constexpr std::size_t kMaxJsonParameters = std::size_t{1} << 22;
 constexpr std::size_t kMaxJsonBytes = std::size_t{1} << 27;
 constexpr JsonLimits kJsonLimits{.max_depth = 2, .max_values = kMaxJsonParameters + 4096};
 
-constexpr std::array<std::string_view, 3> kRangeCodes = {"raw", "scaled", "inverse"};
-constexpr std::array<std::string_view, 2> kActivations = {"relu", "tanh"};
-constexpr std::array<std::string_view, 2> kOutputMaps = {"clamp", "tanh"};
-
 // Prefixes the name of the field to `value: rule`.
 Problem Named(const std::string& field, const Problem& problem) {
   if (!problem) return std::nullopt;
@@ -243,10 +240,10 @@ Problem ReadJson(std::string_view text, Mlp& mlp) {
            Named("control_limit", ReadFloat(field("control_limit"), mlp.control_limit)),
            Named("state_inputs", ReadBool(field("state_inputs"), mlp.state_inputs)),
            Named("goal_inputs", ReadBool(field("goal_inputs"), mlp.goal_inputs)),
-           Named("range_code", ReadEnum(field("range_code"), kRangeCodes, mlp.range_code)),
+           Named("range_code", ReadEnum(field("range_code"), kWords<RangeCode>, mlp.range_code)),
            Named("range_offset", ReadFloat(field("range_offset"), mlp.range_offset)),
-           Named("activation", ReadEnum(field("activation"), kActivations, mlp.activation)),
-           Named("output_map", ReadEnum(field("output_map"), kOutputMaps, mlp.output_map)),
+           Named("activation", ReadEnum(field("activation"), kWords<Activation>, mlp.activation)),
+           Named("output_map", ReadEnum(field("output_map"), kWords<OutputMap>, mlp.output_map)),
        }) {
     if (problem) return problem;
   }
@@ -296,10 +293,10 @@ std::string PolicyToJson(const Mlp& mlp) {
   json["control_limit"] = mlp.control_limit;
   json["state_inputs"] = mlp.state_inputs;
   json["goal_inputs"] = mlp.goal_inputs;
-  json["range_code"] = kRangeCodes[static_cast<std::size_t>(mlp.range_code)];
+  json["range_code"] = NameOf(mlp.range_code);
   json["range_offset"] = mlp.range_offset;
-  json["activation"] = kActivations[static_cast<std::size_t>(mlp.activation)];
-  json["output_map"] = kOutputMaps[static_cast<std::size_t>(mlp.output_map)];
+  json["activation"] = NameOf(mlp.activation);
+  json["output_map"] = NameOf(mlp.output_map);
   json["hidden"] = mlp.hidden;
   json["input_scale"] = mlp.input_scale;
   json["input_shift"] = mlp.input_shift;

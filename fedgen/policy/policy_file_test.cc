@@ -311,7 +311,7 @@ TEST(PolicyBinary, RefusesMoreLayersThanANetworkMayHave) {
   MlpOptions options;
   options.hidden.assign(17, 1);
   EXPECT_EQ(BinaryProblem(PolicyToBinary(MakeMlp(options, 1, 5, 1))),
-            "p: hidden = 17 layers: at most 16");
+            "p: hidden = 17 integers: must be at most 16");
 }
 
 TEST(PolicyBinary, RefusesNumbersThatAreNotFinite) {

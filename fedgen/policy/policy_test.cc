@@ -7,7 +7,6 @@
 #include <cmath>
 #include <numbers>
 
-#include "fedgen/sim/move_kernel.h"
 #include "fedgen/sim/observe_kernel.h"
 
 namespace fedgen {
@@ -28,9 +27,7 @@ float Decide(const Policy& policy, const World& world, const Pose& pose,
              Kernel kernel = BestKernel()) {
   const Lidar lidar(fan);
   Batch batch(1, lidar);
-  batch.Place(0, world, pose, Key(0));
-  FaceHeading(kernel, 0, 1, batch);
-  Observe(kernel, lidar, static_cast<float>(robot.radius), 0, 1, batch);
+  Sense(kernel, lidar, static_cast<float>(robot.radius), world, pose, batch);
   Driver driver(policy, {robot, 0.05});
   driver.Decide(kernel, lidar, 1, batch);
   return batch.control[0];
@@ -67,6 +64,34 @@ TEST(FindMismatch, SaysWhatAPolicyWasMadeFor) {
   EXPECT_EQ(*FindMismatch(policy, lidar, car), "policy expects a range of 5 m, lidar.range = 4.5");
   EXPECT_EQ(*FindMismatch(policy, kSymmetricFan, Differential()),
             "policy steers within +-0.785398, the robot within +-5");
+}
+
+// Each field that gives the parameters another meaning, alone.
+TEST(FindMismatch, NamesTheFirstDifferenceBetweenNetworks) {
+  const auto made = [](const MlpOptions& options) { return MakeMlp(options, 20, 5, 0.8); };
+  const Mlp wanted = made({});
+  Mlp other_numbers = wanted;
+  other_numbers.parameters[3] = 7;
+  other_numbers.input_scale[1] = 2;
+  EXPECT_FALSE(FindMismatch(other_numbers, wanted));
+  const std::pair<MlpOptions, const char*> differing[] = {
+      {{.hidden = {20, 8}}, "hidden = [20, 8], policy.hidden = [20, 20, 20]"},
+      {{.activation = Activation::kTanh}, "activation = tanh, policy.activation = relu"},
+      {{.state_inputs = false}, "state_inputs = false, policy.state_inputs = true"},
+      {{.goal_inputs = true}, "goal_inputs = true, policy.goal_inputs = false"},
+      {{.range_code = RangeCode::kRaw}, "range_code = raw, policy.range_code = scaled"},
+      {{.range_offset = 0.25}, "range_offset = 0.25, policy.range_offset = 0.1"},
+      {{.output_map = OutputMap::kClamp}, "output_map = clamp, policy.output_map = tanh"},
+  };
+  for (const auto& [options, says] : differing) {
+    EXPECT_EQ(FindMismatch(made(options), wanted), std::string("policy was made with ") + says);
+  }
+  EXPECT_EQ(FindMismatch(MakeMlp({}, 24, 5, 0.8), wanted),
+            "policy reads 24 beams, lidar.beams = 20");
+  EXPECT_EQ(FindMismatch(MakeMlp({}, 20, 6, 0.8), wanted),
+            "policy expects a range of 6 m, lidar.range = 5");
+  EXPECT_EQ(FindMismatch(MakeMlp({}, 20, 5, 0.7), wanted),
+            "policy steers within +-0.7, the robot within +-0.8");
 }
 
 TEST(StraightAhead, NeverSteers) {

@@ -50,6 +50,12 @@ struct Ink {
   double gap = 0;   // between dashes
 };
 
+/// The look of one of several lines.
+struct LineStyle {
+  Colour colour = {};
+  double dash = 0, gap = 0;  // as in Ink
+};
+
 struct Font {
   double size = 10;
   bool bold = false;

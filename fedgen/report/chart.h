@@ -84,11 +84,7 @@ struct ChartFigure {
 /// The look of the n-th of several equal series, n >= 0. Eight colours that stay apart for normal
 /// vision and for full protan-, deuter- and tritanopia, from each other and from kInk; from the
 /// ninth on they come again in dashes.
-struct SeriesStyle {
-  Colour colour = {};
-  double dash = 0, gap = 0;
-};
-SeriesStyle StyleOfSeries(int number);
+LineStyle StyleOfSeries(int number);
 
 /// Draws the figure and writes it. The ending of `path` must be .svg or .png. Texts are UTF-8. The
 /// same figure gives the same bytes, on one system with one set of fonts. On failure nothing is

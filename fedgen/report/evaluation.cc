@@ -116,7 +116,8 @@ std::string EvaluationTable(const Evaluation& evaluation) {
   const bool one_start = evaluation.starts_per_world == 1;
   const std::string worlds = Counted(evaluation.worlds(), "world");
   const std::string samples =
-      one_start ? worlds : fmt::format("{} of {} starts", worlds, evaluation.starts_per_world);
+      one_start ? worlds
+                : fmt::format("{} with {} starts each", worlds, evaluation.starts_per_world);
 
   std::string table;
   if (!evaluation.policy.empty()) table += fmt::format("{:<14}{}\n", "policy", evaluation.policy);
@@ -143,7 +144,7 @@ std::string EvaluationTable(const Evaluation& evaluation) {
                                    fmt::format("{:.3f} s", tally.arrival_time_sum /
                                                                static_cast<double>(tally.reached)),
                                    fmt::format("(mean over {})", Counted(tally.reached, "arrival")))
-                             : Row("arrival time", "none", "(nothing arrived)");
+                             : Row("arrival time", "none", "(no episode arrived)");
 
   std::string speed;
   if (evaluation.seconds > 0) {

@@ -12,7 +12,7 @@
 
 namespace fedgen {
 
-// What an evaluation says about a policy, for people and for programs.
+// The result of evaluating a policy, as a table for people and as JSON for programs.
 //
 // Every rate comes with a two-sided 99 % confidence interval and its sample size, under the
 // assumptions of fedgen/certify/bounds.h: worlds drawn independently from one distribution, and a
@@ -23,7 +23,7 @@ namespace fedgen {
 
 inline constexpr double kEvaluationConfidence = 0.99;
 
-/// A measured evaluation. What is empty or absent was not given and is not reported.
+/// A measured evaluation. A field that is empty or absent is not reported.
 struct Evaluation {
   Tally tally;               // episodes = worlds * starts_per_world >= 1
   double seconds = 0;        // wall clock of the episodes; 0 if not measured
@@ -50,10 +50,10 @@ ProportionInterval CostInterval(const Evaluation& evaluation);
 
 /// One JSON object on one line, without a newline: worlds, then safe_rate, collision_rate,
 /// timeout_rate and mean_cost, each with its _interval [low, high], mean_distance (m),
-/// mean_arrival_time (s; null if nothing arrived), steps, steps_per_second (null if not measured),
-/// outcome_hash (16 hex digits), interval_method (of the rates), interval_confidence, episodes,
-/// starts_per_world, and what else was given of seed, policy, config, kernel, threads. Numbers have
-/// the digits that give the same double back.
+/// mean_arrival_time (s; null if no episode arrived), steps, steps_per_second (null if not
+/// measured), outcome_hash (16 hex digits), interval_method (of the rates), interval_confidence,
+/// episodes, starts_per_world, and what else was given of seed, policy, config, kernel, threads.
+/// Numbers have the digits that give the same double back.
 std::string EvaluationJson(const Evaluation& evaluation);
 
 /// A table of several lines, each ending in a newline.

@@ -128,7 +128,7 @@ TEST(EvaluationTable, NamesTheMethodWhereStartsShareAWorld) {
   evaluation.starts_per_world = 5;
   const std::string table = EvaluationTable(evaluation);
   EXPECT_THAT(table, HasSubstr("safe arrival  0.1783  [0.1419, 0.2147] "
-                               "(99 % Hoeffding, 2,000 worlds of 5 starts)\n"));
+                               "(99 % Hoeffding, 2,000 worlds with 5 starts each)\n"));
 }
 
 TEST(EvaluationTable, SaysSoIfNothingArrivedOrNothingWasTimed) {
@@ -140,7 +140,7 @@ TEST(EvaluationTable, SaysSoIfNothingArrivedOrNothingWasTimed) {
   evaluation.tally.cost_sum = 1;
   evaluation.seconds = 0;
   const std::string table = EvaluationTable(evaluation);
-  EXPECT_THAT(table, HasSubstr("arrival time  none  (nothing arrived)\n"));
+  EXPECT_THAT(table, HasSubstr("arrival time  none  (no episode arrived)\n"));
   EXPECT_THAT(table, HasSubstr("(99 %, 1 world)\n"));
   EXPECT_THAT(table, HasSubstr("steps         1,234,567\n"));
   EXPECT_THAT(table, Not(HasSubstr("steps/s")));

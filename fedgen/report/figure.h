@@ -12,19 +12,20 @@
 
 namespace fedgen {
 
-// Pictures of worlds and of ways through them, in the paper's colours: red obstacles, a cyan square
-// at the start, a green goal, blue paths. One drawing, written as SVG or PNG by the path's ending.
+// Pictures of worlds and of paths through them, in the paper's colours: red obstacles, a cyan
+// square at the start, a green goal, blue paths. One drawing, written as SVG or PNG by the file's
+// ending.
 //
 // A path ends in the robot's disc and in a mark that says how: a green dot where it reached the
 // goal, a dark red cross where it collided, a hollow circle where time ran out. Below the panels a
 // legend names what is drawn, and nothing else.
 
-/// A way through a world, and how it ended.
+/// A path through a world, and how it ended.
 struct DrawnPath {
   Trajectory trajectory;
   Outcome outcome = Outcome::kReachedGoal;
-  /// Who drove, e.g. "gap-follower". Paths of the same label have the same colour in all panels;
-  /// the first label is blue. May be empty.
+  /// The policy that drove, e.g. "gap-follower". Paths of the same label have the same colour in
+  /// all panels; the first label is blue. May be empty.
   std::string label;
 };
 
@@ -34,6 +35,11 @@ struct Panel {
   std::string title = {};        // e.g. "world 3: collided after 2.15 s"; may be empty
   std::vector<DrawnPath> paths;
 };
+
+/// Drives the policy from the first start of each panel's world and adds the path, under the label,
+/// to the panel. Returns how each episode went, one per panel.
+std::vector<Episode> DrivePanels(const Task& task, const Policy& policy, const std::string& label,
+                                 std::vector<Panel>& panels);
 
 struct FigureOptions {
   std::string title = {};      // above all panels; may be empty

@@ -16,7 +16,7 @@ using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-// Colours of figure.cc that nothing else is drawn in.
+// Colours of figure.cc and world_drawing.h that nothing else is drawn in.
 constexpr std::uint32_t kObstacle = 0xdc4a41;
 constexpr std::uint32_t kWall = 0x3d4247;
 constexpr std::uint32_t kStart = 0x1fd0e3;
@@ -74,9 +74,9 @@ TEST_F(Figure, IsAPng) {
 
 TEST_F(Figure, IsAnSvg) {
   const World world = Square();
-  const std::string bytes = Save({{&world, "world 0", {}}}, {.title = "Worlds & ways"}, "a.svg");
+  const std::string bytes = Save({{&world, "world 0", {}}}, {.title = "Worlds & paths"}, "a.svg");
   EXPECT_THAT(bytes, StartsWith("<?xml"));
-  EXPECT_THAT(bytes, HasSubstr("<title>Worlds &amp; ways</title>"));
+  EXPECT_THAT(bytes, HasSubstr("<title>Worlds &amp; paths</title>"));
   EXPECT_THAT(bytes, EndsWith("</svg>\n"));
 }
 
@@ -126,7 +126,7 @@ TEST_F(Figure, LeavesNothingBehindWhenItFails) {
   EXPECT_EQ(code(tower, {.columns = 1}, Path("a.png")), ErrorCode::kUsage);
   EXPECT_EQ(code(one, {}, Path("missing/a.png")), ErrorCode::kIo);
   EXPECT_THAT(Names(), ::testing::IsEmpty());
-  // A file is no directory, not even for who may write anywhere.
+  // A file is not a directory, not even for a user who may write anywhere.
   ASSERT_TRUE(WriteFileAtomically(Path("file"), "", IfExists::kRefuse));
   EXPECT_EQ(code(one, {}, Path("file/a.png")), ErrorCode::kIo);
   EXPECT_THAT(Names(), ::testing::ElementsAre("file"));

@@ -11,13 +11,14 @@ namespace fedgen {
 
 // The paper's two tables, with its numbers and ours side by side.
 //
-// Rates and means are over worlds that trained and chose nothing. There are two ways to count: in
-// ours a time-out is a failure and the distance is 0.1 E[rho]; in the authors' public code a
-// time-out counts as safe and a collision adds 0.1 to the distance. E[J] is the same in both.
+// Rates and means are over worlds that were used neither for training nor for selection. There are
+// two ways to count: in ours a time-out is a failure and the distance is 0.1 E[rho]; in the
+// authors' public code a time-out counts as safe and a collision adds 0.1 to the distance. E[J] is
+// the same in both.
 
 enum class Counting { kOurs, kAuthors };
 
-/// What a table says about a policy.
+/// The numbers of a policy in the tables.
 struct Score {
   double distance = 0;  // 0.1 E[rho], in 10 m
   double cost = 0;      // E[J]
@@ -43,7 +44,7 @@ const std::array<Score, kPaperLearners>& PaperTable1(Stage stage);
 inline constexpr std::array<int, 5> kPaperTable2Learners = {1, 2, 4, 6, 8};
 MeanAndDeviation PaperTable2(std::size_t column);
 
-/// What a run of Algorithm 1 should come to.
+/// What is wanted of the final policies of a run.
 struct Bars {
   double every_final = 0.90;  // least safe rate of a final
   double mean_final = 0.92;   // least mean over the learners

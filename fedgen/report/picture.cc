@@ -7,15 +7,23 @@
 
 namespace fedgen {
 
+void DrawTickX(const Rectangle& frame, double x, const std::string& text, Canvas& canvas) {
+  canvas.Line({x, frame.bottom()}, {x, frame.bottom() + kTickLength}, kFrameInk);
+  canvas.Text({x, frame.bottom() + kTickLength + 11}, text, kTickFont, kSoftInk, 0.5);
+}
+
+void DrawTickY(const Rectangle& frame, double y, const std::string& text, Canvas& canvas) {
+  canvas.Line({frame.left - kTickLength, y}, {frame.left, y}, kFrameInk);
+  canvas.Text({frame.left - kTickLength - 4, y + kBaseline * kTickFont.size}, text, kTickFont,
+              kSoftInk, 1);
+}
+
 PictureFile::PictureFile(std::string path, PictureFormat format, AtomicFile file)
     : path_(std::move(path)), format_(format), file_(std::move(file)) {}
 
 Result<PictureFile> PictureFile::Create(const std::string& path, IfExists if_exists) {
-  const Result<PictureFormat> format = PictureFormatOf(path);
-  if (!format) return format.error();
-  Result<AtomicFile> file = AtomicFile::Create(path, if_exists);
-  if (!file) return file.error();
-  return PictureFile(path, *format, *std::move(file));
+  const PictureFormat format = FEDGEN_TRY(PictureFormatOf(path));
+  return PictureFile(path, format, FEDGEN_TRY(AtomicFile::Create(path, if_exists)));
 }
 
 Result<void> PictureFile::Save(const std::string& title, double width, double height,
@@ -28,7 +36,7 @@ Result<void> PictureFile::Save(const std::string& title, double width, double he
   draw(*canvas);
   const Result<std::string> bytes = canvas->Finish(title);
   if (!bytes) return with_path(bytes.error());
-  if (Result<void> written = file_.Write(*bytes); !written) return written;
+  FEDGEN_TRY(file_.Write(*bytes));
   return file_.Commit();
 }
 

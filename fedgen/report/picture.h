@@ -27,6 +27,10 @@ inline constexpr double kBaseline = 0.36;
 
 inline const Ink kFrameInk = {.line = kFrame, .line_width = 0.8};
 
+/// A tick below the frame at x, or left of the frame at y, and its text, which may be empty.
+void DrawTickX(const Rectangle& frame, double x, const std::string& text, Canvas& canvas);
+void DrawTickY(const Rectangle& frame, double y, const std::string& text, Canvas& canvas);
+
 /// A picture on its way to a file. On failure, or without Save, nothing is left behind and what was
 /// at the path is still there.
 class PictureFile {

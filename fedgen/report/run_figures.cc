@@ -22,7 +22,7 @@ namespace {
 constexpr double kConfidence = 0.99;
 constexpr Colour kBound = Rgb(0xb43c00);
 constexpr Colour kActual = Rgb(0x1f5fc4);
-// Beyond this many learners, colours no longer tell who is who.
+// Beyond this many learners, colours no longer tell them apart.
 constexpr std::size_t kMostColoured = 16;
 constexpr Colour kManyLearners = Rgb(0x9fb1c6);
 
@@ -49,29 +49,26 @@ Axis RoundAxis(const std::vector<MetricsRow>& metrics, const std::vector<TruthRo
 
 // ---- Truth --------------------------------------------------------------------------------------
 
-bool IsWhole(double number) { return std::fabs(number - std::round(number)) < 1e-6 * (1 + number); }
-
-// Who drove: a learner, or the incumbent.
-std::vector<TruthRow> RowsOf(const std::vector<TruthRow>& truth, const std::optional<int>& who) {
+// The measurements of a learner's policy, or of the incumbent (no learner).
+std::vector<TruthRow> RowsOf(const std::vector<TruthRow>& truth,
+                             const std::optional<int>& learner) {
   std::vector<TruthRow> rows;
   std::copy_if(truth.begin(), truth.end(), std::back_inserter(rows),
-               [&](const TruthRow& row) { return row.learner == who; });
+               [&](const TruthRow& row) { return row.learner == learner; });
   return rows;
 }
 
 // Safe arrival rates with their intervals, against x(row).
 template <typename X>
 std::vector<SeriesPoint> RatePoints(const std::vector<TruthRow>& rows, const X& x) {
-  const bool trials = std::all_of(rows.begin(), rows.end(), [](const TruthRow& row) {
-    return IsWhole(row.safe_rate * static_cast<double>(row.worlds));
-  });
   std::vector<SeriesPoint> points;
   for (const TruthRow& row : rows) {
     const auto safe =
         static_cast<std::int64_t>(std::llround(row.safe_rate * static_cast<double>(row.worlds)));
+    // Starts share their world: only with one in each are the worlds trials that fail or not.
     const ProportionInterval interval =
-        trials ? ClopperPearson(safe, row.worlds, kConfidence)
-               : HoeffdingInterval(row.safe_rate, row.worlds, kConfidence);
+        row.starts == 1 ? ClopperPearson(safe, row.worlds, kConfidence)
+                        : HoeffdingInterval(row.safe_rate, row.worlds, kConfidence);
     points.push_back({x(row), row.safe_rate, interval.low, interval.high});
   }
   return points;
@@ -114,21 +111,19 @@ std::string WorldsText(const std::vector<TruthRow>& rows) {
                                         : fmt::format("{} to {}", Grouped(fewest->worlds), at_most);
 }
 
-// What is shown, e.g. "actual", in how many worlds it was measured, and what the band belongs to;
-// empty if there is none.
+// `what` was measured, in how many worlds, and what the band is an interval of; empty without a
+// band.
 std::string Subtitle(const RunFigureOptions& options, std::string_view what,
                      const std::vector<TruthRow>& rows, std::string_view band) {
   std::string truth;
-  if (!rows.empty()) truth = fmt::format("{}: measured in {}", what, WorldsText(rows));
-  if (!rows.empty() && !band.empty()) truth += fmt::format(", band: 99 % interval of {}", band);
+  if (!rows.empty()) truth = fmt::format("{} measured in {}", what, WorldsText(rows));
+  if (!rows.empty() && !band.empty()) truth += fmt::format("; band: 99 % interval of {}", band);
   return Join({options.config, truth}, "; ");
 }
 
 // ---- Events -------------------------------------------------------------------------------------
 
-bool Stopped(const MetricsRow& row) { return row.state == LearnerPhase::kStopped; }
-
-// One text for those that do the same in the same round, at the highest of them.
+// Marks with the same text in the same round share one text, beside the highest of them.
 void ShareTexts(std::vector<Mark>& marks) {
   std::map<std::pair<double, std::string>, std::vector<Mark*>> groups;
   for (Mark& mark : marks) groups[{mark.x, mark.text}].push_back(&mark);
@@ -145,38 +140,32 @@ void ShareTexts(std::vector<Mark>& marks) {
 template <typename Height>
 std::vector<MarkSeries> MakeEvents(const std::vector<MetricsRow>& rows, const Height& height,
                                    const std::map<int, Colour>& colours) {
-  MarkSeries stops = {"stops", MarkShape::kSquare, {}};
+  MarkSeries stops = {"learner stops", MarkShape::kSquare, {}};
   MarkSeries adoptions = {
-      "adopts from another learner (dotted: before to after)", MarkShape::kTriangle, {}};
-  std::map<int, LearnerPhase> before;
+      "learner adopts a policy from another (dotted: the change)", MarkShape::kTriangle, {}};
   for (const MetricsRow& row : rows) {
-    const auto previous = before.find(row.learner);
-    const bool stopped_before =
-        previous != before.end() && previous->second == LearnerPhase::kStopped;
     const Colour& colour = colours.at(row.learner);
-    if (Stopped(row) && !stopped_before) {
+    if (row.state == LearnerPhase::kStopping) {
       stops.marks.push_back({static_cast<double>(row.round), height(row), colour, ""});
     }
     if (row.adopted_from) {
       adoptions.marks.push_back({static_cast<double>(row.round), height(row), colour,
-                                 fmt::format("from {}", *row.adopted_from)});
+                                 "from " + row.adopted_from->name()});
     }
-    before[row.learner] = row.state;
   }
   ShareTexts(adoptions.marks);
   return {std::move(stops), std::move(adoptions)};
 }
 
-// Where a learner measures in many more worlds than usual (Eq. 43); only b tells.
-MarkSeries MakeStocktakings(const std::vector<MetricsRow>& rows, const auto& height) {
-  MarkSeries stocktakings = {"takes stock: more worlds, smaller b", MarkShape::kDiamond, {}};
-  for (std::size_t row = 1; row < rows.size(); ++row) {
-    // An adoption has its own mark there.
-    if (rows[row].b > rows[row - 1].b / 2 || rows[row].adopted_from) continue;
-    stocktakings.marks.push_back(
-        {static_cast<double>(rows[row].round), height(rows[row]), kInk, ""});
+// The rounds in which a learner takes stock: it measures in many more worlds than usual (Eq. 43).
+// An adoption in such a round has its own mark.
+MarkSeries MakeLargeMeasurements(const std::vector<MetricsRow>& rows, const auto& height) {
+  MarkSeries large = {"large measurement: many worlds, small b", MarkShape::kDiamond, {}};
+  for (const MetricsRow& row : rows) {
+    if (!row.took_stock || row.adopted_from) continue;
+    large.marks.push_back({static_cast<double>(row.round), height(row), kInk, ""});
   }
-  return stocktakings;
+  return large;
 }
 
 // ---- Between two measurements of a learner ------------------------------------------------------
@@ -187,14 +176,9 @@ struct TruthLine {
   std::vector<SeriesPoint> jumps;   // over those gaps: before, after, and a gap behind each pair
 };
 
-// Whether a learner had the same policy after this round as before. Averaging gives another one to
-// stopped learners too, which then measure again.
-bool KeepsPolicy(const std::vector<MetricsRow>& rows, std::size_t row) {
-  return Stopped(rows[row]) && (row + 1 == rows.size() || !rows[row + 1].z_norm);
-}
-
-// `points` are measurements and `rows` what a learner did, both by round. A straight line from
-// measurement to measurement would let a learner improve that had stopped, and hide when it jumped.
+// `points` are measurements of a learner's policies and `rows` its rounds, both sorted by round. A
+// straight line between measurements would show a stopped learner as improving, and hide the round
+// in which it adopted a policy.
 TruthLine MakeTruthLine(const std::vector<SeriesPoint>& points,
                         const std::vector<MetricsRow>& rows) {
   const SeriesPoint gap = {0, std::numeric_limits<double>::quiet_NaN()};
@@ -206,7 +190,7 @@ TruthLine MakeTruthLine(const std::vector<SeriesPoint>& points,
     double last_change = point.x;
     bool replaced = false;
     for (; row < rows.size() && rows[row].round <= point.x; ++row) {
-      if (KeepsPolicy(rows, row)) continue;
+      if (rows[row].kept_policy) continue;
       last_change = rows[row].round;
       // What was adopted counts from this round on; a step, from the round before.
       if (!first_change) first_change = rows[row].adopted_from ? last_change : last_change - 1;
@@ -257,8 +241,8 @@ std::map<int, Series> MakeLearnerLooks(const std::vector<MetricsRow>& metrics,
   const bool coloured = learners.size() <= kMostColoured;
   std::map<int, Series> looks;
   for (const int learner : learners) {
-    const SeriesStyle style =
-        coloured ? StyleOfSeries(static_cast<int>(looks.size())) : SeriesStyle{kManyLearners};
+    const LineStyle style =
+        coloured ? StyleOfSeries(static_cast<int>(looks.size())) : LineStyle{kManyLearners};
     looks[learner] = {.label = coloured ? fmt::format("learner {}", learner)
                                         : fmt::format("each of {} learners", learners.size()),
                       .colour = style.colour,
@@ -269,7 +253,8 @@ std::map<int, Series> MakeLearnerLooks(const std::vector<MetricsRow>& metrics,
   return looks;
 }
 
-const Series kIncumbentLook = {.label = "incumbent", .colour = kInk, .line_width = 2.6};
+const Series kIncumbentLook = {
+    .label = "incumbent (least y + b so far)", .colour = kInk, .line_width = 2.6};
 
 std::vector<SeriesPoint> IncumbentPoints(const std::vector<MetricsRow>& metrics) {
   std::vector<SeriesPoint> points;
@@ -297,20 +282,21 @@ ChartFigure MakeBoundsFigure(const std::vector<MetricsRow>& metrics,
   const auto rate_bound = [gamma](const MetricsRow& row) {
     return std::max(1 - gamma - (1 - gamma) * (row.y + row.b), 0.0);
   };
-  Series bound = {.label = "bound", .colour = kBound};
-  Series actual = {.label = measured.size() <= 60 ? "actual, measured at the dots" : "actual",
-                   .colour = kActual,
-                   .line_width = 1.6,
-                   .dot_radius = measured.size() <= 60 ? 2.6 : 0,
-                   .spread = Spread::kBand};
+  Series bound = {.label = "proved bound", .colour = kBound};
+  Series actual = {
+      .label = measured.size() <= 60 ? "actual value (dots: measurements)" : "actual value",
+      .colour = kActual,
+      .line_width = 1.6,
+      .dot_radius = measured.size() <= 60 ? 2.6 : 0,
+      .spread = Spread::kBand};
   const std::map<int, Colour> colours = {{learner, kInk}};
 
   Chart cost = {
-      .title = fmt::format("T1: cost at most y + b, with confidence {:g} %", 100 * (1 - gamma)),
+      .title = fmt::format("T1: mean cost at most y + b ({:g} % confidence)", 100 * (1 - gamma)),
       .x = rounds,
       .y = {.label = "mean cost, in [0, 1]", .low = 0, .high = 1}};
   Chart rate = {
-      .title = "T2: safe arrivals at least 1 \u2212 \u03b3 \u2212 (1 \u2212 \u03b3)(y + b)",
+      .title = "T2: safe arrival rate at least 1 \u2212 \u03b3 \u2212 (1 \u2212 \u03b3)(y + b)",
       .x = rounds,
       .y = {.label = "safe arrival rate", .low = 0, .high = 1}};
   const auto fill = [&](Chart& chart, const auto& bound_of,
@@ -325,13 +311,13 @@ ChartFigure MakeBoundsFigure(const std::vector<MetricsRow>& metrics,
     if (!line.jumps.empty()) chart.series.push_back(JumpsOf(actual, std::move(line.jumps)));
     if (!actual.points.empty()) chart.series.push_back(actual);
     chart.marks = MakeEvents(rows, bound_of, colours);
-    MarkSeries stocktakings = MakeStocktakings(rows, bound_of);
-    if (!stocktakings.marks.empty()) chart.marks.push_back(std::move(stocktakings));
+    MarkSeries large = MakeLargeMeasurements(rows, bound_of);
+    if (!large.marks.empty()) chart.marks.push_back(std::move(large));
   };
   fill(cost, cost_bound, CostPoints(measured));
   fill(rate, rate_bound, RatePoints(measured, RoundOf));
-  return {TitleText(fmt::format("Bounds and truth of learner {}", learner), options),
-          Subtitle(options, "actual", measured, "each measurement"),
+  return {TitleText(fmt::format("Learner {}: proved bounds and actual values", learner), options),
+          Subtitle(options, "actual values", measured, "each measurement"),
           {std::move(cost), std::move(rate)}};
 }
 
@@ -343,13 +329,13 @@ ChartFigure MakeLearningFigure(const std::vector<MetricsRow>& metrics,
   for (const auto& [learner, look] : looks) colours[learner] = look.colour;
   const Axis rounds = RoundAxis(metrics, truth);
 
-  Chart costs = {.title = "What each learner measures",
+  Chart costs = {.title = "Measured by the learners while training",
                  .x = rounds,
                  .y = {.label = "mean cost y, in [0, 1]", .low = 0, .high = 1}};
   Chart rates = {
-      .title = "What its policy does in fresh worlds",
+      .title = "The same policies in fresh worlds",
       .x = rounds,
-      .y = {.label = "safe arrival rate, stretched towards 1", .scale = Scale::kNines, .low = 0}};
+      .y = {.label = "safe arrival rate (stretched towards 1)", .scale = Scale::kNines, .low = 0}};
   std::map<int, std::vector<MetricsRow>> rows_of;
   for (const MetricsRow& row : metrics) rows_of[row.learner].push_back(row);
   for (const auto& [learner, look] : looks) {
@@ -377,7 +363,7 @@ ChartFigure MakeLearningFigure(const std::vector<MetricsRow>& metrics,
   const bool incumbent_measured = !incumbent.points.empty();
   if (incumbent_measured) rates.series.push_back(std::move(incumbent));
   return {TitleText(fmt::format("Learning of {} learners", looks.size()), options),
-          Subtitle(options, "right", truth, incumbent_measured ? "the incumbent" : ""),
+          Subtitle(options, "right: policies", truth, incumbent_measured ? "the incumbent" : ""),
           {std::move(costs), std::move(rates)}};
 }
 
@@ -404,15 +390,16 @@ ChartFigure MakeSecondsFigure(const std::vector<TruthRow>& truth,
   });
 
   Series series = kIncumbentLook;
-  series.label = of_incumbent ? "incumbent" : "best learner of the round, picked by these worlds";
+  series.label =
+      of_incumbent ? kIncumbentLook.label : "best learner of each round, selected in these worlds";
   series.line_width = 2;
   series.points = RatePoints(rows, [&](const TruthRow& row) { return seconds_of.at(row.round); });
   series.dot_radius = rows.size() <= 60 ? 2.6 : 0;
   series.spread = of_incumbent ? Spread::kBand : Spread::kNone;
 
   Chart chart = {.x = {.label = "training time (s)", .scale = Scale::kLog},
-                 .y = {.label = "safe arrival rate, stretched towards 1", .scale = Scale::kNines}};
-  MarkSeries reached = {"level first reached", MarkShape::kDiamond, {}};
+                 .y = {.label = "safe arrival rate (stretched towards 1)", .scale = Scale::kNines}};
+  MarkSeries reached = {"first measurement at or above a level", MarkShape::kDiamond, {}};
   for (std::size_t index = 0; index < levels.size(); ++index) {
     const SafetyLevel& level = levels[index];
     const auto first =
@@ -424,7 +411,7 @@ ChartFigure MakeSecondsFigure(const std::vector<TruthRow>& truth,
       reached.marks.push_back({first->x, first->y, kActual, ""});
     }
     const std::string name = level.name.empty() ? "" : fmt::format(" ({})", level.name);
-    chart.references.push_back({level.rate, fmt::format("{}{} {}", level.rate, name, when)});
+    chart.references.push_back({level.rate, fmt::format("{}{}: {}", level.rate, name, when)});
   }
   chart.series = {std::move(series)};
   chart.marks = {std::move(reached)};
@@ -467,7 +454,7 @@ ChartFigure MakeTradeoffFigure(std::vector<TradeoffPoint> points, const Tradeoff
 }
 
 Result<void> SaveSvgAndPng(const std::string& stem, const ChartFigure& figure, IfExists if_exists) {
-  if (Result<void> saved = SaveChart(stem + ".svg", figure, if_exists); !saved) return saved;
+  FEDGEN_TRY(SaveChart(stem + ".svg", figure, if_exists));
   return SaveChart(stem + ".png", figure, if_exists);
 }
 

@@ -9,17 +9,19 @@
 
 namespace fedgen {
 
-// Figures of a training run, from the tables of its directory (run_directory.h). Each function
+// Figures of a training run, from the tables of its directory (run_tables.h). Each function
 // turns rows into a ChartFigure, which SaveChart writes; rows that are not there leave a chart
 // empty, never an error.
 //
-// What a policy really does is drawn with a two-sided 99 % interval from its own number of worlds:
+// The actual values of a policy are drawn with a two-sided 99 % interval for its number of worlds:
 // Clopper and Pearson's for the safe arrival rate, Hoeffding's for the mean cost (fedgen/certify/
-// bounds.h, with its assumptions). A safe rate that is no whole number of worlds comes from several
-// starts per world; its interval is Hoeffding's too. Intervals hold one by one, not all at once.
+// bounds.h, with its assumptions). A safe rate that is not a whole number of worlds must come from
+// several starts per world; its interval is Hoeffding's too. Intervals hold one by one, not all at
+// once.
 //
-// Between two measurements of a learner its line is flat while it is stopped, for it keeps its
-// policy; where it adopts another one, the line ends and a dotted one leads to what comes after.
+// Between two measurements of a learner its line is flat while the learner is stopped, since it
+// keeps its policy. Where it adopts another policy, the line ends, and a dotted line leads to the
+// next.
 
 struct RunFigureOptions {
   std::string title = {};   // e.g. "quick, seed 1"; what the figure shows is put before it
@@ -28,8 +30,8 @@ struct RunFigureOptions {
 
 /// The paper's figure of one learner over the rounds, two charts: its bound y + b of the cost (T1)
 /// against the actual cost, and its bound 1 - gamma - (1 - gamma)(y + b) of the safe arrival rate
-/// (T2) against the actual rate. Stops, adoptions and stocktakings are marked. Bounds beyond [0, 1]
-/// say nothing and are drawn at its ends. Requires learner >= 1 and 0 < gamma < 1.
+/// (T2) against the actual rate. Stops, adoptions and large measurements are marked. Bounds beyond
+/// [0, 1] say nothing and are drawn at its ends. Requires learner >= 1 and 0 < gamma < 1.
 ChartFigure MakeBoundsFigure(const std::vector<MetricsRow>& metrics,
                              const std::vector<TruthRow>& truth, int learner, double gamma,
                              const RunFigureOptions& options);
@@ -50,9 +52,9 @@ struct SafetyLevel {
 inline const std::vector<SafetyLevel> kSafetyLevels = {{0.944, "paper"}, {0.985}, {0.99}};
 
 /// The actual safe arrival rate over the training seconds, with a line for each level that names
-/// the seconds after which the rate was first measured at it. The rate is the incumbent's or, in a
-/// run whose incumbent was never measured, that of the best learner of each round; having been
-/// picked by the same worlds, the latter has no interval.
+/// the seconds after which a measurement first reached it. The rate is the incumbent's or, in a run
+/// whose incumbent was never measured, that of the best learner of each round. The latter has no
+/// interval, since it was selected in the same worlds.
 ChartFigure MakeSecondsFigure(const std::vector<TruthRow>& truth,
                               const std::vector<TimingRow>& timing,
                               const std::vector<SafetyLevel>& levels,

@@ -16,23 +16,25 @@ namespace {
 
 using ::testing::HasSubstr;
 
-const std::string kActual = "actual, measured at the dots";
+const std::string kActual = "actual value (dots: measurements)";
 
 MetricsRow Row(int round, int learner, LearnerPhase state, double y) {
-  return {.round = round,
-          .learner = learner,
-          .state = state,
-          .y = y,
-          .b = 0.1,
-          .adopted_from = state == LearnerPhase::kAdopted ? std::optional<int>(2) : std::nullopt,
-          .incumbent_learner = 2,
-          .incumbent_y = 0.3};
+  return {
+      .round = round,
+      .learner = learner,
+      .state = state,
+      .kept_policy = state == LearnerPhase::kStopping || state == LearnerPhase::kStopped,
+      .y = y,
+      .b = 0.1,
+      .adopted_from = state == LearnerPhase::kAdopted ? std::optional(LearnerId(1)) : std::nullopt,
+      .incumbent_learner = LearnerId(1),
+      .incumbent_y = 0.3};
 }
 
 // Learner 1 stops in round 2 and adopts in round 4; learner 2 goes on.
 std::vector<MetricsRow> TwoLearners() {
   std::vector<MetricsRow> rows;
-  const LearnerPhase states[] = {LearnerPhase::kRunning, LearnerPhase::kStopped,
+  const LearnerPhase states[] = {LearnerPhase::kRunning, LearnerPhase::kStopping,
                                  LearnerPhase::kStopped, LearnerPhase::kAdopted,
                                  LearnerPhase::kRunning};
   const double costs[] = {0.95, 0.8, 0.8, 0.8, 0.35};
@@ -44,11 +46,11 @@ std::vector<MetricsRow> TwoLearners() {
 }
 
 std::vector<TruthRow> Truth() {
-  return {{0, 1, 1000, 0.9, 0.2},
-          {3, 1, 1000, 0.78, 0.4},
-          {3, std::nullopt, 1000, 0.3, 0.95},
-          {5, 1, 1000, 0.33, 0.9},
-          {5, std::nullopt, 1000, 0.3, 0.989}};
+  return {{0, 1, 1000, 1, 0.9, 0.2},
+          {3, 1, 1000, 1, 0.78, 0.4},
+          {3, std::nullopt, 1000, 1, 0.3, 0.95},
+          {5, 1, 1000, 1, 0.33, 0.9},
+          {5, std::nullopt, 1000, 1, 0.3, 0.989}};
 }
 
 const Series* FindSeries(const Chart& chart, const std::string& label) {
@@ -83,8 +85,8 @@ std::string Describe(const std::vector<SeriesPoint>& points) {
 TEST(BoundsFigure, DrawsBothTheorems) {
   const ChartFigure figure = MakeBoundsFigure(TwoLearners(), Truth(), 1, 0.01, {});
   ASSERT_EQ(figure.charts.size(), 2U);
-  const Series* const cost = FindSeries(figure.charts[0], "bound");
-  const Series* const rate = FindSeries(figure.charts[1], "bound");
+  const Series* const cost = FindSeries(figure.charts[0], "proved bound");
+  const Series* const rate = FindSeries(figure.charts[1], "proved bound");
   ASSERT_TRUE(cost != nullptr && rate != nullptr);
   ASSERT_EQ(cost->points.size(), 5U);
   EXPECT_DOUBLE_EQ(cost->points[0].y, 1);
@@ -132,7 +134,7 @@ TEST(BoundsFigure, IsFlatFromTheLastMeasurementBeforeAStop) {
   }
   rows.push_back(Row(18, 1, LearnerPhase::kAdopted, 0.9));
   for (const int round : {19, 20}) rows.push_back(Row(round, 1, LearnerPhase::kRunning, 0.4));
-  const std::vector<TruthRow> truth = {{0, 1, 1000, 0.9, 0.2}, {20, 1, 1000, 0.4, 0.7}};
+  const std::vector<TruthRow> truth = {{0, 1, 1000, 1, 0.9, 0.2}, {20, 1, 1000, 1, 0.4, 0.7}};
   const Chart chart = MakeBoundsFigure(rows, truth, 1, 0.01, {}).charts[1];
   EXPECT_EQ(Describe(chart.series[2].points), "(0, 0.2). (18, 0.2) gap (20, 0.7).");
   EXPECT_EQ(Describe(chart.series[1].points), "(18, 0.2) (20, 0.7) gap");
@@ -143,8 +145,8 @@ TEST(BoundsFigure, HoldsNothingForALearnerThatGoesOnAfterItsStop) {
   std::vector<MetricsRow> rows = {Row(1, 1, LearnerPhase::kStopped, 0.9),
                                   Row(2, 1, LearnerPhase::kRunning, 0.8),
                                   Row(3, 1, LearnerPhase::kRunning, 0.7)};
-  for (MetricsRow& row : rows) row.z_norm = 1;
-  const std::vector<TruthRow> truth = {{0, 1, 1000, 0.9, 0.2}, {3, 1, 1000, 0.4, 0.7}};
+  rows[0].kept_policy = false;
+  const std::vector<TruthRow> truth = {{0, 1, 1000, 1, 0.9, 0.2}, {3, 1, 1000, 1, 0.4, 0.7}};
   const Chart chart = MakeBoundsFigure(rows, truth, 1, 0.01, {}).charts[1];
   EXPECT_EQ(Describe(chart.series[1].points), "(0, 0.2). (3, 0.7).");
 }
@@ -152,6 +154,7 @@ TEST(BoundsFigure, HoldsNothingForALearnerThatGoesOnAfterItsStop) {
 TEST(BoundsFigure, MarksWhereStockIsTaken) {
   std::vector<MetricsRow> rows = TwoLearners();
   rows[8].b = 0.002;  // learner 1, round 5
+  rows[8].took_stock = true;
   const Chart chart = MakeBoundsFigure(rows, Truth(), 1, 0.01, {}).charts[0];
   ASSERT_EQ(chart.marks.size(), 3U);
   ASSERT_EQ(chart.marks[2].marks.size(), 1U);
@@ -160,10 +163,10 @@ TEST(BoundsFigure, MarksWhereStockIsTaken) {
   EXPECT_DOUBLE_EQ(chart.marks[2].marks[0].y, 0.352);
 }
 
-// 0.4005 of 1000 worlds is no number of worlds: each had several starts, which are not independent.
+// Starts in one world are not independent.
 TEST(BoundsFigure, TakesHoeffdingsIntervalForSeveralStarts) {
   std::vector<TruthRow> truth = Truth();
-  truth[1].safe_rate = 0.4005;
+  for (TruthRow& row : truth) row.starts = 4;
   const ChartFigure figure = MakeBoundsFigure(TwoLearners(), truth, 1, 0.01, {});
   const ProportionInterval interval = HoeffdingInterval(0.2, 1000, 0.99);
   EXPECT_EQ(FindSeries(figure.charts[1], kActual)->points[0].high, interval.high);
@@ -187,9 +190,9 @@ TEST(BoundsFigure, MarksStopsAndAdoptions) {
 TEST(BoundsFigure, SaysHowManyWorldsAndHowSure) {
   const ChartFigure figure =
       MakeBoundsFigure(TwoLearners(), Truth(), 1, 0.01, {"seed 1", "quick.toml"});
-  EXPECT_EQ(figure.title, "Bounds and truth of learner 1 \u2013 seed 1");
+  EXPECT_EQ(figure.title, "Learner 1: proved bounds and actual values \u2013 seed 1");
   EXPECT_EQ(figure.subtitle,
-            "quick.toml; actual: measured in 1,000 fresh worlds, band: 99 % interval of each "
+            "quick.toml; actual values measured in 1,000 fresh worlds; band: 99 % interval of each "
             "measurement");
 }
 
@@ -200,7 +203,7 @@ TEST(LearningFigure, DrawsEveryLearnerAndTheIncumbent) {
   ASSERT_EQ(costs.series.size(), 3U);
   EXPECT_EQ(costs.series[0].label, "learner 1");
   EXPECT_EQ(costs.series[0].points[4].y, 0.35);
-  EXPECT_EQ(costs.series[2].label, "incumbent");
+  EXPECT_EQ(costs.series[2].label, "incumbent (least y + b so far)");
   EXPECT_EQ(costs.series[2].points.size(), 5U);
   EXPECT_EQ(costs.series[2].points[0].y, 0.3);
   EXPECT_EQ(costs.marks[1].marks[0].y, 0.8);
@@ -220,7 +223,7 @@ TEST(LearningFigure, NamesASourceOnceForAllThatAdoptIt) {
   std::vector<MetricsRow> rows = {
       Row(1, 1, LearnerPhase::kAdopted, 0.5), Row(1, 3, LearnerPhase::kAdopted, 0.7),
       Row(1, 4, LearnerPhase::kAdopted, 0.6), Row(2, 1, LearnerPhase::kAdopted, 0.4)};
-  rows[2].adopted_from = 5;
+  rows[2].adopted_from = LearnerId(4);
   const Chart chart = MakeLearningFigure(rows, {}, {}).charts[0];
   std::vector<std::string> texts;
   for (const Mark& mark : chart.marks[1].marks) texts.push_back(mark.text);
@@ -246,22 +249,22 @@ TEST(SecondsFigure, SaysWhenLevelsAreReached) {
   EXPECT_EQ(chart.series[0].points[0].x, 1.5);
   EXPECT_EQ(chart.series[0].points[0].low, ClopperPearson(950, 1000, 0.99).low);
   ASSERT_EQ(chart.references.size(), 3U);
-  EXPECT_EQ(chart.references[0].label, "0.944 (paper) after 1.5 s");
-  EXPECT_EQ(chart.references[1].label, "0.985 after 12.2 s");
-  EXPECT_EQ(chart.references[2].label, "0.99 not reached");
+  EXPECT_EQ(chart.references[0].label, "0.944 (paper): after 1.5 s");
+  EXPECT_EQ(chart.references[1].label, "0.985: after 12.2 s");
+  EXPECT_EQ(chart.references[2].label, "0.99: not reached");
   EXPECT_EQ(chart.marks[0].marks.size(), 2U);
 }
 
 TEST(SecondsFigure, TakesTheBestLearnerWithoutIncumbents) {
   const std::vector<TruthRow> truth = {
-      {0, 1, 1000, 0.9, 0.2}, {3, 1, 1000, 0.5, 0.5}, {3, 2, 1000, 0.4, 0.7}};
+      {0, 1, 1000, 1, 0.9, 0.2}, {3, 1, 1000, 1, 0.5, 0.5}, {3, 2, 1000, 1, 0.4, 0.7}};
   const std::vector<TimingRow> timing = {{0, 0, 0}, {3, 2, 100}};
   const Chart chart = MakeSecondsFigure(truth, timing, kSafetyLevels, {}).charts[0];
   // Nothing at 0 s: a logarithm has no zero.
   ASSERT_EQ(chart.series[0].points.size(), 1U);
   EXPECT_EQ(chart.series[0].points[0].y, 0.7);
   EXPECT_EQ(chart.series[0].spread, Spread::kNone);
-  EXPECT_THAT(chart.series[0].label, HasSubstr("picked by these worlds"));
+  EXPECT_THAT(chart.series[0].label, HasSubstr("selected in these worlds"));
 }
 
 TEST(TradeoffFigure, SortsPointsAndKeepsRanges) {

@@ -33,12 +33,10 @@ double Cost(const EpisodeOptions& options, const Episode& episode) {
 }
 
 WorldSource DrawnWorlds(const Task& task, Key key, Kernel kernel) {
-  WorldDistribution distribution = task.world;
-  // A start counts as free if the robot's disc fits there.
-  distribution.start.clearance = std::max(distribution.start.clearance, task.robot.radius);
-  return [distribution = std::move(distribution), key, kernel](std::int64_t index,
-                                                               World& scratch) -> const World& {
-    DrawWorld(distribution, key.Fork(static_cast<std::uint64_t>(index)), kernel, scratch);
+  return [distribution = task.world, robot_radius = task.robot.radius, key, kernel](
+             std::int64_t index, World& scratch) -> const World& {
+    DrawWorld(distribution, robot_radius, key.Fork(static_cast<std::uint64_t>(index)), kernel,
+              scratch);
     return scratch;
   };
 }

@@ -16,13 +16,15 @@ struct EpisodeOptions {
     kElapsed,    // arriving on the n-th step takes n time steps
     kStepIndex,  // arriving on the n-th step counts n - 1, as the published tables do
   };
-  double time_step = 0.05;  // s, in (0, 10]
-  int horizon = 150;        // steps after which the episode has timed out, 1..1000000
-  double cost_rate = 0.1;   // 1/s, alpha of Eq. 3, in (0, 100]
+  double time_step = 0.05;  // s
+  int horizon = 150;        // steps after which the episode has timed out
+  double cost_rate = 0.1;   // 1/s, alpha of Eq. 3
   Clock clock = Clock::kElapsed;
 };
+template <>
+inline constexpr auto kWords<EpisodeOptions::Clock> = Words("elapsed", "step-index");
 
-std::optional<FieldError> Validate(const EpisodeOptions& options);
+void Describe(OptionVisitor& visitor, EpisodeOptions& options);
 
 struct Task {
   WorldDistribution world;
@@ -30,6 +32,8 @@ struct Task {
   LidarOptions lidar;
   EpisodeOptions episode;
 };
+
+void Describe(OptionVisitor& visitor, Task& task);
 
 /// Every number of a task as text, one `name=value` a line, with enough digits to tell any two
 /// numbers apart: tasks with the same text are the same task, bit for bit. What a certificate

@@ -8,6 +8,9 @@
 #include <set>
 #include <vector>
 
+#include "fedgen/base/hash.h"
+#include "tests/tasks.h"
+
 namespace fedgen {
 namespace {
 
@@ -129,6 +132,69 @@ TEST(CanonicalTask, TellsApartTasksThatDifferInAnyNumber) {
     changes[index](changed);
     EXPECT_TRUE(texts.insert(CanonicalTask(changed)).second) << "change " << index;
   }
+}
+
+// Taken from the program before options were described once: certificates name tasks by these.
+TEST(CanonicalTask, IsWhatOldCertificatesHash) {
+  EXPECT_EQ(Sha256Hex(CanonicalTask(Task{})),
+            "b09b3a4f8db090ee0acaee6f98f7ae16e8c04416a632263ec59cd77dc0df9548");
+  EXPECT_EQ(Sha256Hex(CanonicalTask(TextTask())),
+            "e9759079f23badcf77cdc946de5be60d2193f761c4a65aee463fd573a3d89aea");
+  EXPECT_EQ(Sha256Hex(CanonicalTask(TablesTask())),
+            "07242bcb556dce5adfbf899b95985aa28a1c35f4508fdb9bfe3abfa01cea2095");
+  EXPECT_EQ(CanonicalTask(MixedTask()), R"(fedgen-task 1
+world.walls.size=3
+world.walls[0]=-5,0,-5,10
+world.walls[1]=5,0,5,10
+world.walls[2]=-5,0,5,0
+world.boxes.size=1
+world.boxes[0]=-2,6,0.4,0.2,30
+world.discs.size=1
+world.discs[0]=0,4,0.3
+world.random_discs.count=0,40
+world.random_discs.x=-5,5
+world.random_discs.y=2,10
+world.random_discs.radius=0.1,0.25
+world.random_boxes.count=0,4
+world.random_boxes.x=-4,4
+world.random_boxes.y=3,8
+world.random_boxes.half_x=0.1,0.4
+world.random_boxes.half_y=0.1,0.4
+world.random_boxes.heading_degrees=0,180
+world.goal.kind=1
+world.goal.normal=0,1
+world.goal.offset=10,10
+world.goal.x=-3,3
+world.goal.y=9,9
+world.goal.radius=0.6,0.8
+world.goal.depth=0
+world.start.x=-4,4
+world.start.y=0.5,2
+world.start.heading_degrees=45,135
+world.start.per_world=3
+world.start.clearance=0
+world.disturbance.kind=1
+world.disturbance.gain=1,0.5,-0.3
+world.disturbance.intensity=0.115
+world.disturbance.length_scale=1
+world.disturbance.shortest_wavelength=0.25
+world.disturbance.modes=32
+world.disturbance.half_width=0.2
+robot.kind=0
+robot.speed=2.5
+robot.radius=0.27
+robot.length=0.08
+robot.steering_limit_degrees=45
+robot.turn_rate_limit=5
+lidar.beams=33
+lidar.range=4
+lidar.from_degrees=-135
+lidar.to_degrees=135
+episode.time_step=0.05
+episode.horizon=150
+episode.cost_rate=0.1
+episode.clock=0
+)");
 }
 
 // The text is part of what certificates mean: it changes only together with its first line.

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <filesystem>
 #include <optional>
 #include <set>
@@ -13,6 +12,7 @@
 #include "fedgen/base/hash.h"
 #include "fedgen/base/version.h"
 #include "fedgen/run/race.h"
+#include "fedgen/run/train.h"
 
 namespace fedgen {
 namespace {
@@ -23,10 +23,6 @@ constexpr std::string_view kMarker = "{\"format\":\"fedgen-reproduce\",\"version
 constexpr std::size_t kMaxSettingsBytes = std::size_t{1} << 20;
 constexpr std::size_t kMaxOutcomeBytes = std::size_t{1} << 24;
 
-double SecondsSince(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
 Result<void> MakeDirectory(const std::string& directory) {
   std::error_code error;
   fs::create_directories(directory, error);
@@ -35,16 +31,6 @@ Result<void> MakeDirectory(const std::string& directory) {
                  fmt::format("{}: cannot make directory: {}", directory, error.message())};
   }
   return {};
-}
-
-// Episodes that a round trains on if nobody has stopped, about: what the time left is reckoned by.
-std::int64_t EpisodesPerRound(const TrainingSettings& settings) {
-  std::int64_t sum = 0;
-  for (const LearnerSettings& learner : settings.learners) {
-    const std::int64_t members = 2 * std::int64_t{learner.estimator.pairs} + 1;
-    sum += learner.worlds * members * TaskOf(settings, learner).world.start.per_world;
-  }
-  return sum;
 }
 
 bool HoldsSomething(const std::string& directory) {
@@ -60,8 +46,8 @@ std::int64_t EpisodesOf(const Part& part) {
 
 Error LeftAsItIs(const std::string& directory, const std::string& what) {
   return {ErrorCode::kExists,
-          fmt::format("{}: holds {} and was left as it is; --out names another place", directory,
-                      what)};
+          fmt::format("{}: holds {} and was left as it is; choose another directory with --out",
+                      directory, what)};
 }
 
 Result<Campaign> Campaign::Open(const std::string& directory, int num_threads,
@@ -101,7 +87,7 @@ Result<void> Campaign::CheckSettings(const std::string& experiment) const {
   std::istringstream then(*text), now(settings_.at(experiment));
   std::string line_then, line_now;
   while (line_then == line_now && std::getline(now, line_now)) {
-    if (!std::getline(then, line_then)) line_then = "nothing more";
+    if (!std::getline(then, line_then)) line_then = "(no such line)";
   }
   const std::size_t value = line_now.find(" = ");
   const bool same_key =
@@ -134,59 +120,85 @@ std::string Campaign::CacheFile(const Part& part) const {
   return fmt::format("{}/cache/{}.txt", directory_, Sha256Hex(question).substr(0, 32));
 }
 
+namespace {
+
+// Measures policies where a part asks for it, and tells how far the run is.
+class PartListener final : public RunListener {
+ public:
+  PartListener(const Part& part, const Experiment& experiment,
+               const std::function<void(int round)>& on_round)
+      : part_(part),
+        experiment_(experiment),
+        shape_(ShapeOf(experiment.training())),
+        unseen_(experiment.Worlds(Stream::kEvaluation)),
+        on_round_(on_round) {
+    outcome_.starts_per_world = experiment.task().world.start.per_world;
+  }
+
+  Tally Measure(const Mlp& mlp) const {
+    const Policy policy = mlp;
+    return Evaluate(experiment_.task(), policy, unseen_, experiment_.Evaluation(part_.worlds));
+  }
+  RunOutcome& outcome() { return outcome_; }
+
+  Result<void> OnBegin(const Host& host) override {
+    for (const auto& learner : host.learners()) {
+      LearnerOutcome& of_learner = outcome_.learners.emplace_back();
+      of_learner.bias = learner->options().bias;
+      if (part_.stages) of_learner.initial = Measure(MlpOf(shape_, learner->state().theta));
+    }
+    return {};
+  }
+  Result<void> OnRound(const Host& /*host*/, const RoundReport& report, double seconds) override {
+    outcome_.seconds += seconds;
+    on_round_(report.round);
+    return {};
+  }
+  Result<void> OnEnd(const Host& host, const Finalists& /*finalists*/) override {
+    outcome_.rounds = host.round();
+    outcome_.episodes = host.episodes();
+    for (std::size_t i = 0; i < outcome_.learners.size(); ++i) {
+      const LearnerState& state = host.learners()[i]->state();
+      LearnerOutcome& of_learner = outcome_.learners[i];
+      of_learner.first_stop = state.first_stop;
+      of_learner.adoptions = state.adoptions;
+      of_learner.final = Measure(MlpOf(shape_, state.theta));
+      if (!part_.stages) continue;
+      of_learner.local =
+          state.first_stop > 0 ? Measure(MlpOf(shape_, state.first_stopped)) : of_learner.final;
+    }
+    return {};
+  }
+
+ private:
+  const Part& part_;
+  const Experiment& experiment_;
+  Mlp shape_;
+  WorldSource unseen_;
+  const std::function<void(int round)>& on_round_;
+  RunOutcome outcome_;
+};
+
+}  // namespace
+
 Result<RunOutcome> Campaign::RunPart(const Part& part,
                                      const std::function<void(int round)>& on_round) const {
-  const TrainingSettings& settings = part.config.training;
-  const Mlp shape = ShapeOf(settings);
-  RunOutcome outcome;
-  outcome.starts_per_world = settings.task.world.start.per_world;
-  EvaluateOptions options;
-  options.num_worlds = part.worlds;
-  options.starts_per_world = outcome.starts_per_world;
-  options.num_threads = num_threads_;
-  options.kernel = kernel_;
-  const WorldSource unseen =
-      DrawnWorlds(settings.task, Key(part.seed).Fork(Stream::kEvaluation), kernel_);
-  const auto measure = [&](const std::vector<float>& theta) {
-    const Policy policy = MlpOf(shape, theta);
-    return Evaluate(settings.task, policy, unseen, options);
-  };
-
-  Federation federation = MakeFederation(settings, Key(part.seed), kernel_, num_threads_);
-  for (const auto& learner : federation.learners()) {
-    LearnerOutcome& of_learner = outcome.learners.emplace_back();
-    of_learner.bias = learner->options().bias;
-    if (part.stages) of_learner.initial = measure(learner->state().search.mu);
-  }
-  const auto begin = std::chrono::steady_clock::now();
-  while (federation.FindEnding() == Ending::kNotYet) {
-    const Result<RoundReport> report = federation.Round();
-    if (!report) return report.error();
-    on_round(report->round);
-  }
-  outcome.seconds = SecondsSince(begin);
-  outcome.rounds = federation.round();
-  outcome.episodes = federation.episodes();
-
-  for (std::size_t i = 0; i < outcome.learners.size(); ++i) {
-    const LearnerState& state = federation.learners()[i]->state();
-    LearnerOutcome& of_learner = outcome.learners[i];
-    of_learner.first_stop = state.first_stop;
-    of_learner.adoptions = state.adoptions;
-    of_learner.final = measure(state.search.mu);
-    if (!part.stages) continue;
-    of_learner.local = state.first_stop > 0 ? measure(state.first_stopped) : of_learner.final;
-  }
+  const Experiment experiment{part.config, part.seed, BestKernel(), num_threads_};
+  Host host = MakeHost(experiment.training(), SeatsOf(experiment.training(), experiment.key()),
+                       experiment.kernel, num_threads_);
+  Cloud cloud = MakeCloud(experiment.training());
+  LocalExchange exchange(cloud);
+  PartListener listener(part, experiment, on_round);
+  RunListener* const listeners[] = {&listener};
+  const Finalists finalists = FEDGEN_TRY(Train(host, exchange, listeners));
   if (part.race) {
-    std::vector<Racer> racers = Racers(federation, shape);
-    EvaluateOptions race = options;
-    race.num_worlds = part.config.selection_worlds;
-    const std::size_t winner = Race(
-        settings.task, DrawnWorlds(settings.task, Key(part.seed).Fork(Stream::kSelection), kernel_),
-        race, part.config.prize, racers, {});
-    outcome.winner = measure(ThetaOf(racers[winner].policy));
+    std::vector<Racer> racers = Racers(finalists, ShapeOf(experiment.training()));
+    const std::size_t winner =
+        Race(experiment.task(), experiment.Worlds(Stream::kSelection),
+             experiment.Evaluation(part.config.selection_worlds), part.config.prize, racers, {});
+    listener.outcome().winner = listener.Measure(racers[winner].policy);
   }
-  return outcome;
+  return std::move(listener.outcome());
 }
 
 std::optional<RunOutcome> Campaign::FindOutcome(const Part& part) const {
@@ -203,9 +215,10 @@ Result<std::vector<RunOutcome>> Campaign::Run(const std::string& experiment,
   for (const Part& part : parts) {
     for (const std::string& path : part.config.initial_policies) {
       if (path.empty()) continue;
-      return Error{
-          ErrorCode::kConfig,
-          fmt::format("learners.initial_policy = {}: reproduce draws its initial policies", path)};
+      return Error{ErrorCode::kConfig,
+                   fmt::format("learners.initial_policy = {}: must not be given: fedgen reproduce "
+                               "draws initial policies at random",
+                               path)};
     }
     if (FindOutcome(part)) {
       ++num_known;

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "fedgen/base/kernel.h"
 #include "fedgen/base/result.h"
 #include "fedgen/run/config.h"
 #include "fedgen/run/run_outcome.h"
@@ -96,7 +95,6 @@ class Campaign {
   std::string directory_;
   int num_threads_;
   ExperimentSettings settings_;
-  Kernel kernel_ = BestKernel();
 };
 
 }  // namespace fedgen

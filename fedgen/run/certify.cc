@@ -133,9 +133,9 @@ std::string PercentOf(double confidence) {
 
 std::string Summary(const Certificate& c) {
   const std::string worlds =
-      c.starts_per_world == 1
-          ? Counted(c.worlds, "unseen world")
-          : fmt::format("{} of {} starts", Counted(c.worlds, "unseen world"), c.starts_per_world);
+      c.starts_per_world == 1 ? Counted(c.worlds, "unseen world")
+                              : fmt::format("{} with {} starts each",
+                                            Counted(c.worlds, "unseen world"), c.starts_per_world);
   return fmt::format(
       "safe arrival >= {:.4f} and expected cost J <= {:.4f}, jointly with {} % confidence "
       "({}, {})",

@@ -14,12 +14,16 @@ namespace fedgen {
 
 // An experiment as a TOML file (docs/configuration.md lists every key). Every key has a default and
 // may be left out; an unknown key, a wrong type or a value out of range is an error that names the
-// file, the line, the key and the rule.
+// file, the line, the key and the rule. Keys, ranges and help are described beside each struct
+// (fedgen/base/option.h); those of this one in fedgen/run/config_options.cc.
+
+inline constexpr int kMaxLearners = 1000;
 
 struct Config {
   TrainingSettings training;         // task, network, federation, learners
-  double initial_half_width = 0.02;  // of a new network's weights (DrawParameters), in [0, 10]
-  int num_learners = 8;              // 1..1000
+  double initial_half_width = 0.02;  // of a new network's weights (DrawParameters)
+  LearnerSettings learner;           // what [learner] says of all
+  int num_learners = 8;
   std::vector<std::string> initial_policies;  // [num_learners] files of theta_0; empty: drawn
   int track_every = 0;             // rounds between looks at the truth (truth.csv); 0 for never
   int track_worlds = 1000;         // worlds of each look

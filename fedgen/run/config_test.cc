@@ -11,6 +11,9 @@
 #include <sstream>
 
 #include "fedgen/base/random.h"
+#include "fedgen/certify/bounds.h"
+#include "fedgen/certify/certificate.h"
+#include "fedgen/run/config_options.h"
 
 namespace fedgen {
 namespace {
@@ -93,7 +96,7 @@ TEST(Config, RefusesWrongTypes) {
             "c.toml:2: policy.state_inputs = 1: must be true or false");
   EXPECT_EQ(ErrorOf("robot = 3\n"), "c.toml:1: robot = 3: must be a table");
   EXPECT_EQ(ErrorOf("[world]\nwalls = [[1, 2, 3]]\n"),
-            "c.toml:2: world.walls[0] = [ 1, 2, 3 ]: must be [x0, y0, x1, y1]");
+            "c.toml:2: world.walls[0] = [1, 2, 3]: must be [x0, y0, x1, y1]");
   EXPECT_EQ(ErrorOf("[robot]\nkind = \"boat\"\n"),
             "c.toml:2: robot.kind = 'boat': must be one of car, differential");
   EXPECT_EQ(ErrorOf("[lidar]\nbeams = 99999999999\n"),
@@ -104,11 +107,11 @@ TEST(Config, RefusesValuesOutOfRange) {
   EXPECT_EQ(ErrorOf("[robot]\n\nspeed = -1\n"),
             "c.toml:3: robot.speed = -1: must be in [0.001, 1e4]");
   EXPECT_EQ(ErrorOf("[world.random_discs]\nradius = [-0.1, 0.2]\n"),
-            "c.toml:2: world.random_discs.radius = [-0.1, 0.2]: must be > 0");
+            "c.toml:2: world.random_discs.radius = [-0.1, 0.2]: must be in [0.001, 1e4]");
   EXPECT_EQ(ErrorOf("[world.random_discs]\nx = [3, 1]\n"),
             "c.toml:2: world.random_discs.x = [3, 1]: low end above high end");
   EXPECT_EQ(ErrorOf("[world.start]\ny = nan\n"),
-            "c.toml:2: world.start.y = [nan, nan]: must be finite and at most 1e4 in size");
+            "c.toml:2: world.start.y = [nan, nan]: must be in [-1e4, 1e4]");
   EXPECT_EQ(ErrorOf("[world]\nwalls = [\n [0, 0, 1, 0],\n [1, 1, 1, 1]]\n"),
             "c.toml:4: world.walls[1] = shorter than 1e-3 m: must have two ends");
   EXPECT_EQ(ErrorOf("[lidar]\nfan = \"symmetric\"\nfrom_degrees = 1\n"),
@@ -151,6 +154,76 @@ TEST(Config, AnOverriddenAngleReplacesANamedFan) {
   ASSERT_TRUE(config) << config.error().message;
   EXPECT_EQ(config->task().lidar.from_degrees, -90);
   EXPECT_EQ(config->task().lidar.to_degrees, 90);
+}
+
+// And a fan by --set replaces the angles of the file, such as those of a run's config.toml.
+TEST(Config, AnOverriddenFanReplacesAngles) {
+  const std::vector<std::string> overrides = {"lidar.fan=one-sided"};
+  const Result<Config> config =
+      ParseConfig("[lidar]\nfrom_degrees = -90\nto_degrees = 90\n", "c", overrides);
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->task().lidar.from_degrees, -60);
+  EXPECT_EQ(config->task().lidar.to_degrees, -3);
+  EXPECT_EQ(ErrorOf("", {"lidar.fan=symmetric", "lidar.to_degrees=9"}),
+            "--set: lidar.to_degrees = 9: lidar.fan sets it already");
+}
+
+// A certificate holds at most 10^8 worlds: a run that asked for more trained to its end and then
+// failed.
+TEST(Config, RefusesMoreWorldsThanACertificateHolds) {
+  EXPECT_EQ(ErrorOf("[federation]\ncertificate_worlds = 100000001\n"),
+            "c.toml:2: federation.certificate_worlds = 100000001: must be in 1..100000000");
+  const std::string most =
+      fmt::format("[federation]\ncertificate_worlds = {}\n", kMaxCertificateWorlds);
+  EXPECT_EQ(ErrorOf(most), "(no error)");
+}
+
+TEST(Config, AllowsTheConfidencesThatACertificateDoes) {
+  EXPECT_EQ(ErrorOf("", {"federation.confidence=0"}),
+            fmt::format("--set: federation.confidence = 0: {}", kConfidenceRule));
+}
+
+// One rule that joins fields of each room, at the line of the key that broke it.
+TEST(Config, NamesTheLineOfARuleBetweenKeys) {
+  EXPECT_EQ(ErrorOf("[lidar]\nfrom_degrees = 70\n"),
+            "c.toml:1: lidar.to_degrees = 60: must be in [from_degrees, 180]");
+  EXPECT_EQ(ErrorOf("[lidar]\nfrom_degrees = 0\nto_degrees = -1\n"),
+            "c.toml:3: lidar.to_degrees = -1: must be in [from_degrees, 180]");
+  EXPECT_EQ(ErrorOf("[world.goal]\nkind = 'disc'\nradius = 0.5\ndepth = 0.5\n"),
+            "c.toml:4: world.goal.depth = 0.5: must be below goal.radius, or nobody arrives");
+  EXPECT_EQ(ErrorOf("[[learners]]\n[learners.world]\nwalls = [\n[1, 1, 1, 1]]\n"),
+            "c.toml:4: learners[0].world.walls[0] = shorter than 1e-3 m: must have two ends");
+  EXPECT_EQ(ErrorOf("[[learners]]\ninitial_half_width = 11\n"),
+            "c.toml:2: learners[0].initial_half_width = 11: must be in [0, 10]");
+  EXPECT_EQ(ErrorOf("[federation]\naverage_every = 3\n[learner]\nrest = true\n"),
+            "c.toml:4: learner.rest = true: needs federation.average_every = 0");
+  EXPECT_EQ(ErrorOf("[world.disturbance]\nmodes = 12\n"),
+            "c.toml:2: world.disturbance.modes = 12: must be a multiple of 8 in 8..4096");
+  EXPECT_EQ(ErrorOf("[[learners]]\nworld = 3\n"),
+            "c.toml:2: learners[0].world = 3: must be a table");
+  EXPECT_EQ(ErrorOf("learners = [3]\n"), "c.toml:1: learners[0] = 3: must be a table");
+}
+
+TEST(LearnerSettings, AreValidated) {
+  EXPECT_FALSE(Validate(LearnerSettings{}));
+  const auto field = [](void (*spoil)(LearnerSettings&)) {
+    LearnerSettings settings;
+    spoil(settings);
+    const auto error = Validate(settings);
+    return error ? error->field : "none";
+  };
+  EXPECT_EQ(field([](LearnerSettings& s) { s.worlds = 0; }), "worlds");
+  EXPECT_EQ(field([](LearnerSettings& s) { s.starts = -1; }), "starts");
+  EXPECT_EQ(field([](LearnerSettings& s) { s.sigma = 0; }), "sigma");
+  EXPECT_EQ(field([](LearnerSettings& s) { s.sigma = 1e-38; }), "sigma");  // mu + sigma == mu
+  EXPECT_EQ(field([](LearnerSettings& s) { s.sigma = std::nan(""); }), "sigma");
+  EXPECT_EQ(field([](LearnerSettings& s) { s.sigma_rate = -1; }), "sigma_rate");
+  EXPECT_EQ(field([](LearnerSettings& s) { s.bias.given = 0; }), "bias");
+  EXPECT_EQ(field([](LearnerSettings& s) { s.cost.distance_weight = -1; }), "distance_weight");
+  EXPECT_EQ(field([](LearnerSettings& s) { s.cost.margin = -1; }), "margin");
+  EXPECT_EQ(field([](LearnerSettings& s) { s.estimator.pairs = 1; }), "pairs");
+  EXPECT_EQ(field([](LearnerSettings& s) { s.step.step = 0; }), "step");
+  EXPECT_EQ(field([](LearnerSettings& s) { s.stop.window = 0; }), "window");
 }
 
 TEST(Config, EveryFileInConfigsIsValid) {
@@ -283,6 +356,25 @@ TEST(Config, ResolvedTextHasTheFewestDigits) {
     EXPECT_EQ(again->task().world.start.x.low, x);
     EXPECT_EQ(again->resolved, first->resolved);
   }
+}
+
+// A parser that follows a key into the depth of its stack would end the program.
+TEST(Config, RefusesKeysOfAbsurdDepth) {
+  std::string key = "a";
+  for (int part = 0; part < 50000; ++part) key += ".a";
+  const std::string deep = "\n" + key + " = 1\n";
+  EXPECT_EQ(ParseConfig(deep, "c.toml").error().message, "c.toml:2: a key has more than 64 parts");
+  EXPECT_FALSE(ParseConfig("[" + key + "]\n", "c.toml"));
+  const std::vector<std::string> overrides = {key + "=1"};
+  EXPECT_FALSE(ParseConfig("", "c.toml", overrides));
+}
+
+TEST(Config, RefusesNetworksThatNoMemoryHolds) {
+  const std::vector<std::string> overrides = {"policy.hidden=[4096,4096,4096,4096,4096]"};
+  EXPECT_THAT(ParseConfig("", "c.toml", overrides).error().message,
+              HasSubstr("policy.hidden = 67"));
+  const std::vector<std::string> fits = {"policy.hidden=[2000,2000]"};
+  EXPECT_TRUE(ParseConfig("", "c.toml", fits));
 }
 
 }  // namespace

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fedgen/run/experiment.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "fedgen/certify/bounds.h"
@@ -11,64 +9,24 @@ namespace fedgen {
 namespace {
 
 std::unique_ptr<Learner> MakeLearner(const TrainingSettings& settings,
-                                     const LearnerSettings& learner, int index, const Mlp& initial,
-                                     Key key, Kernel kernel, int num_threads) {
+                                     const LearnerSettings& learner, const Seat& seat,
+                                     Kernel kernel, int num_threads) {
   LearnerOptions options;
   options.bias = BiasOf(settings, learner);
-  options.step = learner.step;
-  options.optimizer = learner.optimizer;
-  options.stop = learner.stop;
-  options.sigma_rate = learner.sigma_rate;
   options.stock_every = learner.stock_every;
   options.stock_worlds = learner.stock_worlds;
   options.rest = learner.rest;
   options.candidate_worlds = learner.stock_every > 0 ? learner.stock_worlds : learner.worlds;
   options.gamma = settings.gamma;
-  Search search{ThetaOf(initial), InitialSigma(initial, learner.sigma)};
-  return std::make_unique<Learner>(index, options,
-                                   MakeObjective(settings, learner, kernel, num_threads),
-                                   std::move(search), key);
+  const Mlp initial = InitialPolicy(settings, learner, seat.secret, kernel);
+  auto search = std::make_unique<GradientSearch>(
+      GradientSearchOptions{learner.step, learner.optimizer, learner.stop, learner.sigma_rate},
+      MakeObjective(settings, learner, kernel, num_threads), InitialSigma(initial, learner.sigma));
+  return std::make_unique<Learner>(seat.id, options, std::move(search), ThetaOf(initial),
+                                   seat.secret);
 }
 
 }  // namespace
-
-std::optional<FieldError> Validate(const LearnerSettings& settings) {
-  const auto in = [](double value, double low, double high) {
-    return value >= low && value <= high;
-  };
-  if (settings.worlds < 1 || settings.worlds > 1000000) {
-    return FieldError{"worlds", fmt::format("{}: must be in 1..1000000", settings.worlds)};
-  }
-  if (settings.starts < 0 || settings.starts > 10000) {
-    return FieldError{"starts", fmt::format("{}: must be in 1..10000, or 0 for the world's own",
-                                            settings.starts)};
-  }
-  if (!in(settings.sigma, 1e-6, 1000)) {  // what is less is lost next to mu, in float
-    return FieldError{"sigma", fmt::format("{}: must be in [1e-6, 1000]", settings.sigma)};
-  }
-  if (!in(settings.sigma_rate, 0, 1e6)) {
-    return FieldError{"sigma_rate", fmt::format("{}: must be in [0, 1e6]", settings.sigma_rate)};
-  }
-  if (!in(settings.initial_half_width, 0, 10)) {
-    return FieldError{"initial_half_width",
-                      fmt::format("{}: must be in [0, 10]", settings.initial_half_width)};
-  }
-  if (!(settings.bias.given > 0 && settings.bias.given <= 1e6)) {
-    return FieldError{"bias", fmt::format("{}: must be in (0, 1e6]", settings.bias.given)};
-  }
-  if (settings.stock_every < 0 || settings.stock_every > 1000000) {
-    return FieldError{"stock_every",
-                      fmt::format("{}: must be in 0..1000000", settings.stock_every)};
-  }
-  if (settings.stock_worlds < 2 || settings.stock_worlds > 100000000) {
-    return FieldError{"stock_worlds",
-                      fmt::format("{}: must be in 2..100000000", settings.stock_worlds)};
-  }
-  if (auto error = Validate(settings.cost)) return error;
-  if (auto error = Validate(settings.estimator)) return error;
-  if (auto error = Validate(settings.step)) return error;
-  return Validate(settings.stop);
-}
 
 double BiasOf(const TrainingSettings& settings, const LearnerSettings& learner) {
   if (learner.bias.kind == BiasOptions::Kind::kGiven) return learner.bias.given;
@@ -135,34 +93,49 @@ std::vector<LearnerSettings> LearnersOf(const TrainingSettings& settings) {
   return wanted;
 }
 
-Federation MakeFederation(const TrainingSettings& settings, Key seed, Kernel kernel,
-                          int num_threads) {
-  const Algorithm algorithm = settings.federation.algorithm;
+std::int64_t EpisodesPerRound(const TrainingSettings& settings) {
+  std::int64_t sum = 0;
+  for (const LearnerSettings& learner : LearnersOf(settings)) {
+    const std::int64_t policies = 2 * std::int64_t{learner.estimator.pairs} + 1;
+    sum += policies * learner.worlds * TaskOf(settings, learner).world.start.per_world;
+  }
+  return sum;
+}
+
+FederationOptions FederationOf(const TrainingSettings& settings) {
+  FederationOptions options = settings.federation;
+  if (options.algorithm != Algorithm::kFedGen) options.average_every = 0;
+  return options;
+}
+
+std::vector<Seat> SeatsOf(const TrainingSettings& settings, Key seed) {
+  std::vector<Seat> seats;
+  const std::size_t num_learners = LearnersOf(settings).size();
+  seats.reserve(num_learners);
+  for (std::uint32_t index = 0; index < num_learners; ++index) {
+    seats.push_back({LearnerId(index), seed.Fork(Stream::kLearner).Fork(index)});
+  }
+  return seats;
+}
+
+Host MakeHost(const TrainingSettings& settings, std::span<const Seat> seats, Kernel kernel,
+              int num_threads) {
   const std::vector<LearnerSettings> wanted = LearnersOf(settings);
-  FederationOptions federation = settings.federation;
-  if (algorithm != Algorithm::kFedGen) federation.average_every = 0;
-  const Key learners_key = seed.Fork(Stream::kLearner);
-  const Mlp first = InitialPolicy(settings, wanted.front(), learners_key.Fork(0), kernel);
   std::vector<std::unique_ptr<Learner>> learners;
-  for (std::size_t index = 0; index < wanted.size(); ++index) {
-    const Key key = learners_key.Fork(index);
-    const Mlp initial = index == 0 || algorithm == Algorithm::kFedAvg
-                            ? first
-                            : InitialPolicy(settings, wanted[index], key, kernel);
-    learners.push_back(MakeLearner(settings, wanted[index], static_cast<int>(index), initial, key,
-                                   kernel, num_threads));
+  learners.reserve(seats.size());
+  for (const Seat& seat : seats) {
+    learners.push_back(
+        MakeLearner(settings, wanted.at(seat.id.index()), seat, kernel, num_threads));
   }
-  // Who begins with the same policy has the same origin.
-  for (std::size_t index = 1; index < learners.size(); ++index) {
-    for (std::size_t other = 0; other < index; ++other) {
-      if (learners[other]->state().search.mu != learners[index]->state().search.mu) continue;
-      LearnerState state = learners[index]->state();
-      state.origin = static_cast<int>(other);
-      learners[index]->set_state(std::move(state));
-      break;
-    }
-  }
-  return {federation, std::move(learners)};
+  return {FederationOf(settings), std::move(learners)};
+}
+
+Cloud MakeCloud(const TrainingSettings& settings) {
+  std::vector<LearnerId> ids;
+  const std::vector<Seat> seats = SeatsOf(settings, Key());
+  ids.reserve(seats.size());
+  for (const Seat& seat : seats) ids.push_back(seat.id);
+  return {FederationOf(settings), ids};
 }
 
 }  // namespace fedgen

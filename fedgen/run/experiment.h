@@ -3,10 +3,13 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
-#include "fedgen/fuse/federation.h"
+#include "fedgen/fuse/cloud.h"
+#include "fedgen/fuse/host.h"
 #include "fedgen/learn/estimator.h"
+#include "fedgen/learn/gradient_search.h"
 #include "fedgen/learn/navigation.h"
 
 namespace fedgen {
@@ -24,12 +27,16 @@ struct BiasOptions {
   Kind kind = Kind::kWorlds;
   double given = 0.2;  // in (0, 1e6]; kGiven only
 };
+template <>  // kGiven is a number
+inline constexpr std::array<std::string_view, 2> kWords<BiasOptions::Kind> = {"worlds", "paper"};
 
 /// How the frozen normalisation of a new policy's inputs is set.
 enum class Normalisation {
   kNone,
   kMeasured,  // mean 0 and standard deviation 1 over the steps of the gap follower
 };
+template <>
+inline constexpr std::array<std::string_view, 2> kWords<Normalisation> = {"none", "measured"};
 
 /// One learner's settings. They may differ from learner to learner.
 struct LearnerSettings {
@@ -50,8 +57,6 @@ struct LearnerSettings {
   double initial_half_width = 0.02;   // of theta_0 (DrawParameters), in [0, 10]
   std::optional<Mlp> initial_policy;  // theta_0 itself, instead of a drawn one
 };
-
-std::optional<FieldError> Validate(const LearnerSettings& settings);
 
 struct TrainingSettings {
   Task task;
@@ -86,9 +91,28 @@ std::unique_ptr<Objective> MakeObjective(const TrainingSettings& settings,
 /// take stock or rest; centralized is learner 0 alone with everybody's directions.
 std::vector<LearnerSettings> LearnersOf(const TrainingSettings& settings);
 
-/// Learner i draws everything from seed.Fork(Stream::kLearner).Fork(i). fedavg begins everywhere
-/// with the policy of learner 0.
-Federation MakeFederation(const TrainingSettings& settings, Key seed, Kernel kernel,
-                          int num_threads);
+/// What a round costs if no learner has stopped or takes stock.
+std::int64_t EpisodesPerRound(const TrainingSettings& settings);
+
+/// What the algorithm really does of [federation]: only fedgen measures averaged candidates.
+FederationOptions FederationOf(const TrainingSettings& settings);
+
+/// A learner that is to live in a host. Only its host knows the secret, from which everything that
+/// the learner draws follows.
+struct Seat {
+  LearnerId id;
+  Key secret;
+};
+
+/// All learners of the run with secrets that follow from one seed, as long as they live in one
+/// process: learner i has seed.Fork(Stream::kLearner).Fork(i).
+std::vector<Seat> SeatsOf(const TrainingSettings& settings, Key seed);
+
+/// A host of these learners of the run, before it has joined.
+Host MakeHost(const TrainingSettings& settings, std::span<const Seat> seats, Kernel kernel,
+              int num_threads);
+
+/// The Cloud of the run.
+Cloud MakeCloud(const TrainingSettings& settings);
 
 }  // namespace fedgen

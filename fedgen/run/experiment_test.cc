@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "fedgen/fuse/checkpoint.h"
+#include "fedgen/run/experiment_testing.h"
 #include "tests/tasks.h"
 
 namespace fedgen {
@@ -61,10 +62,11 @@ TEST(TaskOf, TakesTheLearnersOwnWorldAndStarts) {
 std::int64_t EpisodesOfOneRound(const TrainingSettings& settings) {
   Federation federation = MakeFederation(settings, Key(1), BestKernel(), 1);
   EXPECT_TRUE(federation.Round());
+  EXPECT_EQ(federation.episodes(), EpisodesPerRound(settings));
   return federation.episodes();
 }
 
-TEST(MakeFederation, GivesEveryAlgorithmTheSameEpisodes) {
+TEST(MakeHost, GivesEveryAlgorithmTheSameEpisodes) {
   const std::int64_t fedgen = EpisodesOfOneRound(Small(Algorithm::kFedGen));
   EXPECT_EQ(fedgen, 3 * (2 * 3 + 1) * 4);
   EXPECT_EQ(EpisodesOfOneRound(Small(Algorithm::kLocal)), fedgen);
@@ -73,14 +75,12 @@ TEST(MakeFederation, GivesEveryAlgorithmTheSameEpisodes) {
   EXPECT_EQ(EpisodesOfOneRound(Small(Algorithm::kCentralized)), fedgen - 2 * 4);
 }
 
-TEST(MakeFederation, BeginsAsTheAlgorithmAsks) {
+TEST(MakeHost, BeginsAsTheAlgorithmAsks) {
   const Federation fedgen = MakeFederation(Small(Algorithm::kFedGen), Key(1), BestKernel(), 1);
   const Federation local = MakeFederation(Small(Algorithm::kLocal), Key(1), BestKernel(), 1);
   const Federation fedavg = MakeFederation(Small(Algorithm::kFedAvg), Key(1), BestKernel(), 1);
   const Federation one = MakeFederation(Small(Algorithm::kCentralized), Key(1), BestKernel(), 1);
-  const auto mu = [](const Federation& f, std::size_t i) {
-    return f.learners()[i]->state().search.mu;
-  };
+  const auto mu = [](const Federation& f, std::size_t i) { return f.learners()[i]->state().theta; };
   for (std::size_t i = 0; i < 3; ++i) {
     EXPECT_EQ(mu(local, i), mu(fedgen, i));
     EXPECT_EQ(mu(fedavg, i), mu(fedgen, 0));
@@ -96,10 +96,10 @@ TEST(MakeFederation, BeginsAsTheAlgorithmAsks) {
   TrainingSettings stopping = Small(Algorithm::kLocal);
   stopping.learners[0].stop = {StopOptions::Rule::kGradient, 1e9};
   Federation never = MakeFederation(stopping, Key(1), BestKernel(), 1);
-  EXPECT_FALSE(never.Round()->learners[0].stopped);
+  EXPECT_EQ(never.Round()->learners[0].phase, LearnerPhase::kRunning);
 }
 
-TEST(MakeFederation, TakesAGivenInitialPolicy) {
+TEST(MakeHost, TakesAGivenInitialPolicy) {
   TrainingSettings settings = Small(Algorithm::kFedGen);
   Mlp mlp = ShapeOf(settings);
   DrawParameters(Key(9), 1, mlp);
@@ -107,19 +107,19 @@ TEST(MakeFederation, TakesAGivenInitialPolicy) {
   settings.normalisation = Normalisation::kMeasured;
   settings.normalisation_worlds = 2;
   const Federation federation = MakeFederation(settings, Key(1), BestKernel(), 1);
-  EXPECT_EQ(federation.learners()[1]->state().search.mu, ThetaOf(mlp));
-  const Mlp measured = MlpOf(mlp, federation.learners()[0]->state().search.mu);
+  EXPECT_EQ(federation.learners()[1]->state().theta, ThetaOf(mlp));
+  const Mlp measured = MlpOf(mlp, federation.learners()[0]->state().theta);
   EXPECT_NE(measured.input_scale, mlp.input_scale);
 }
 
-TEST(MakeFederation, GivesTheSameBitsForAnyThreadsAndKernel) {
+TEST(MakeHost, GivesTheSameBitsForAnyThreadsAndKernel) {
   TrainingSettings settings = Small(Algorithm::kFedGen);
   settings.normalisation = Normalisation::kMeasured;
   settings.normalisation_worlds = 3;
   const auto run = [&](Kernel kernel, int threads) {
     Federation federation = MakeFederation(settings, Key(3), kernel, threads);
     for (int k = 0; k < 3; ++k) EXPECT_TRUE(federation.Round());
-    return CheckpointToBytes(CheckpointOf(federation, "f"));
+    return CheckpointToBytes(CheckpointOf(federation.host(), "f"));
   };
   const std::string alone = run(Kernel::kScalar, 1);
   for (const int threads : {1, 2, 3, 8}) {
@@ -127,29 +127,6 @@ TEST(MakeFederation, GivesTheSameBitsForAnyThreadsAndKernel) {
       EXPECT_EQ(run(kernel, threads), alone) << threads << " threads, " << KernelName(kernel);
     }
   }
-}
-
-TEST(LearnerSettings, AreValidated) {
-  EXPECT_FALSE(Validate(LearnerSettings{}));
-  const auto field = [](void (*spoil)(LearnerSettings&)) {
-    LearnerSettings settings;
-    spoil(settings);
-    const auto error = Validate(settings);
-    return error ? error->field : "none";
-  };
-  EXPECT_EQ(field([](LearnerSettings& s) { s.worlds = 0; }), "worlds");
-  EXPECT_EQ(field([](LearnerSettings& s) { s.starts = -1; }), "starts");
-  EXPECT_EQ(field([](LearnerSettings& s) { s.sigma = 0; }), "sigma");
-  EXPECT_EQ(field([](LearnerSettings& s) { s.sigma = 1e-38; }), "sigma");  // mu + sigma == mu
-  EXPECT_EQ(field([](LearnerSettings& s) { s.sigma = std::nan(""); }), "sigma");
-  EXPECT_EQ(field([](LearnerSettings& s) { s.sigma_rate = -1; }), "sigma_rate");
-  EXPECT_EQ(field([](LearnerSettings& s) { s.initial_half_width = 11; }), "initial_half_width");
-  EXPECT_EQ(field([](LearnerSettings& s) { s.bias.given = 0; }), "bias");
-  EXPECT_EQ(field([](LearnerSettings& s) { s.cost.distance_weight = -1; }), "distance_weight");
-  EXPECT_EQ(field([](LearnerSettings& s) { s.cost.margin = -1; }), "margin");
-  EXPECT_EQ(field([](LearnerSettings& s) { s.estimator.pairs = 1; }), "pairs");
-  EXPECT_EQ(field([](LearnerSettings& s) { s.step.step = 0; }), "step");
-  EXPECT_EQ(field([](LearnerSettings& s) { s.stop.window = 0; }), "window");
 }
 
 }  // namespace

@@ -12,8 +12,9 @@
 namespace fedgen {
 namespace {
 
-bool Any(const TrainingSettings& settings,
-         const std::function<bool(const LearnerSettings&)>& predicate) {
+using Predicate = std::function<bool(const LearnerSettings&)>;
+
+bool Any(const TrainingSettings& settings, const Predicate& predicate) {
   return std::any_of(settings.learners.begin(), settings.learners.end(), predicate);
 }
 
@@ -21,7 +22,7 @@ struct Range {
   double low, high;
 };
 
-// The smallest b a learner can come to: at best, all worlds of a stock cost the same (Eq. 43).
+// The smallest b of a learner: at best, all worlds of a large measurement cost the same (Eq. 43).
 double LeastBias(const TrainingSettings& settings, const LearnerSettings& learner) {
   const double b = BiasOf(settings, learner);
   if (learner.stock_every == 0) return b;
@@ -36,11 +37,11 @@ double LeastPairOfBiases(const TrainingSettings& settings) {
     biases.push_back(LeastBias(settings, learner));
   }
   std::sort(biases.begin(), biases.end());
-  // What a learner measured for the Cloud counts as another's, and may become its own.
+  // An averaged candidate may come back to the learner that measured it.
   return biases[0] + (settings.federation.average_every > 0 ? biases[0] : biases[1]);
 }
 
-// The largest b of a stock: half of the worlds cost 0, the others 1.
+// The largest b of a large measurement: half of its worlds cost 0, the others 1.
 double LargestStockBias(const TrainingSettings& settings, const LearnerSettings& learner) {
   const double n = learner.stock_worlds;
   return EmpiricalBernsteinBias(n / (n - 1) / 4, learner.stock_worlds, settings.gamma);
@@ -58,26 +59,132 @@ Range BiasRange(const TrainingSettings& settings) {
   return range;
 }
 
-// Eq. 37: fewer than 1 / b - 1; where that says nothing below 1, nobody adopts at all.
+// Eq. 37: fewer than 1 / b - 1 adoptions. A limit of 1 means that no learner ever adopts.
 double AdoptionLimit(double b) { return std::max(1.0, 1 / b - 1); }
 
-// Only who has stopped, or takes stock, may adopt.
+// A learner adopts only when it has stopped or has taken stock (Eq. 43).
 bool MayEverAdopt(const LearnerSettings& learner) {
   return learner.stop.rule != StopOptions::Rule::kNever || learner.stock_every > 0;
 }
 
 std::string AdoptionText(const TrainingSettings& settings, double least_bias) {
-  if (settings.federation.algorithm != Algorithm::kFedGen) return "nobody adopts in this algorithm";
+  if (settings.federation.algorithm != Algorithm::kFedGen) {
+    return "learners do not adopt in this algorithm";
+  }
   if (AdoptionLimit(least_bias) <= 1) return "no learner ever adopts";
-  if (!Any(settings, MayEverAdopt)) return "no learner ever adopts: none stops or takes stock";
-  if (!Any(settings, [](const LearnerSettings& s) { return !s.rest; })) {
-    return "a learner adopts at most once and rests then";
+  if (!Any(settings, MayEverAdopt)) {
+    return "no learner ever adopts: none stops or takes large measurements (stock_every)";
+  }
+  if (!Any(settings, [](const auto& s) { return !s.rest; })) {
+    return "a learner adopts at most once; then it rests (rest = true)";
   }
   return fmt::format("a learner adopts fewer than {:.4g} times", AdoptionLimit(least_bias));
 }
 
-std::string Join(const std::vector<std::string>& reasons) {
-  return fmt::format("{}", fmt::join(reasons, "; "));
+// Reasons why a statement does not hold, or what is missing from it. Empty: nothing is.
+using Reasons = std::vector<std::string>;
+
+bool AnyOwnWorlds(const TrainingSettings& settings) {
+  return Any(settings, [](const auto& s) { return s.own_world.has_value(); });
+}
+
+Reasons AgainstT1(const TrainingSettings& settings) {
+  Reasons reasons;
+  if (Any(settings, [&](const auto& s) {
+        return s.bias.kind == BiasOptions::Kind::kPaper &&
+               TaskOf(settings, s).world.start.per_world > 1;
+      })) {
+    reasons.emplace_back(
+        "bias = \"paper\" counts every start as a sample, but starts in one world are dependent");
+  }
+  if (Any(settings, [](const auto& s) { return s.bias.kind == BiasOptions::Kind::kGiven; })) {
+    reasons.emplace_back("b is a given number, not derived from the number of worlds");
+  }
+  return reasons;
+}
+
+// What T3 needs of the gradient estimate z and of the steps.
+Reasons AgainstT3(const TrainingSettings& settings) {
+  const bool fedgen = settings.federation.algorithm == Algorithm::kFedGen;
+  Reasons reasons;
+  const auto add_if = [&](const Predicate& breaks, const char* reason) {
+    if (Any(settings, breaks)) reasons.emplace_back(reason);
+  };
+  add_if(
+      [](const auto& s) { return s.cost.kind != TrainingCost::Kind::kPlain || s.cost.margin > 0; },
+      "z is the gradient of a surrogate cost");
+  add_if([](const auto& s) { return s.estimator.shaping != EstimatorOptions::Shaping::kRaw; },
+         "z from ranks is the gradient of no fixed function");
+  add_if([](const auto& s) { return s.optimizer.kind != OptimizerOptions::Kind::kSgd; },
+         "the optimiser's steps do not follow z on average");
+  add_if([](const auto& s) { return s.step.schedule == StepOptions::Schedule::kGeometric; },
+         "the steps of a geometric schedule have a finite sum");
+  add_if(
+      [&](const auto& s) {
+        return fedgen && (s.stop.rule == StopOptions::Rule::kPlateau ||
+                          s.stop.rule == StopOptions::Rule::kNever);
+      },
+      "the stop rule is not |z| < q");
+  if (!fedgen) reasons.emplace_back("learners do not stop in this algorithm");
+  return reasons;
+}
+
+// How many values of y a run may compare: one per learner and round, and one per averaged
+// candidate.
+double NumMeasurements(const TrainingSettings& settings) {
+  const int rounds = settings.federation.rounds;
+  const int average_every = settings.federation.average_every;
+  return static_cast<double>(settings.learners.size()) * rounds +
+         (average_every > 0 ? rounds / average_every : 0);
+}
+
+// The probability that b holds for all of a run's measurements at once, by the union bound (R1).
+double JointProbability(const TrainingSettings& settings) {
+  return 1 - NumMeasurements(settings) * settings.gamma;
+}
+
+constexpr double kLikely = 0.5;  // a lower joint probability is as good as no promise
+
+// T4 and T5 compare measurements that were selected: b must hold for all of them at once.
+Reasons AgainstT5(const TrainingSettings& settings) {
+  Reasons reasons = AgainstT1(settings);
+  if (JointProbability(settings) < kLikely) {
+    const double measurements = NumMeasurements(settings);
+    reasons.push_back(
+        fmt::format("b holds for one measurement at a time, and the run compares up to {:.0f}; "
+                    "gamma = {:.3g} would cover all of them",
+                    measurements, 0.01 / measurements));
+  }
+  if (settings.federation.algorithm != Algorithm::kFedGen) {
+    reasons.emplace_back("learners do not adopt in this algorithm");
+  }
+  if (AnyOwnWorlds(settings)) {
+    reasons.emplace_back("learners have worlds of different kinds ([[learners]] world)");
+  }
+  return reasons;
+}
+
+Reasons AgainstT4(const TrainingSettings& settings, double largest_bias) {
+  Reasons reasons = AgainstT5(settings);
+  if (settings.federation.algorithm == Algorithm::kFedGen &&
+      Any(settings, [](const auto& s) { return s.stop.rule == StopOptions::Rule::kNever; })) {
+    reasons.emplace_back("some learners never stop");
+  }
+  if (4 * largest_bias >= 1) {
+    reasons.push_back(
+        fmt::format("4 b = {:.3g} says nothing about costs in [0, 1]", 4 * largest_bias));
+  }
+  return reasons;
+}
+
+// A statement with reasons against it does not hold; one with something missing holds in part.
+Guarantee Judge(const char* name, std::string statement, const Reasons& against,
+                const Reasons& missing = {}) {
+  const Standing standing = !against.empty()   ? Standing::kNo
+                            : !missing.empty() ? Standing::kPartly
+                                               : Standing::kYes;
+  const Reasons& reasons = against.empty() ? missing : against;
+  return {name, standing, std::move(statement), fmt::format("{}", fmt::join(reasons, "; "))};
 }
 
 }  // namespace
@@ -86,8 +193,8 @@ std::string_view StandingName(Standing standing) {
   switch (standing) {
     case Standing::kYes:
       return "yes";
-    case Standing::kOwn:
-      return "own";
+    case Standing::kPartly:
+      return "partly";
     case Standing::kNo:
       return "no";
   }
@@ -97,133 +204,53 @@ std::string_view StandingName(Standing standing) {
 std::vector<Guarantee> WhatHolds(const TrainingSettings& given) {
   TrainingSettings settings = given;
   settings.learners = LearnersOf(given);
-  const bool fedgen = settings.federation.algorithm == Algorithm::kFedGen;
+  const double gamma = settings.gamma;
   const Range b = BiasRange(settings);
+  const Reasons against_t1 = AgainstT1(settings);
+  Reasons against_t3 = AgainstT3(settings);
 
-  std::vector<std::string> against_t1;
-  if (Any(settings, [&](const LearnerSettings& s) {
-        return s.bias.kind == BiasOptions::Kind::kPaper &&
-               TaskOf(settings, s).world.start.per_world > 1;
-      })) {
-    against_t1.emplace_back("starts in one world are dependent, bias = \"paper\" counts them all");
+  Reasons own_cost;
+  if (AnyOwnWorlds(settings)) {
+    own_cost.emplace_back("for each learner about the kind of worlds that it has");
   }
-  if (Any(settings,
-          [](const LearnerSettings& s) { return s.bias.kind == BiasOptions::Kind::kGiven; })) {
-    against_t1.emplace_back("b was given, not derived from the worlds");
-  }
-
-  // What T3 needs of z and of the steps.
-  std::vector<std::string> against_t3;
-  const auto add_if = [&](bool condition, const char* reason) {
-    if (condition) against_t3.emplace_back(reason);
-  };
-  add_if(Any(settings,
-             [](const LearnerSettings& s) {
-               return s.cost.kind != TrainingCost::Kind::kPlain || s.cost.margin > 0;
-             }),
-         "z is the gradient of a surrogate cost");
-  add_if(Any(settings,
-             [](const LearnerSettings& s) {
-               return s.estimator.shaping != EstimatorOptions::Shaping::kRaw;
-             }),
-         "ranks are the gradient of no fixed function");
-  add_if(Any(settings,
-             [](const LearnerSettings& s) {
-               return s.optimizer.kind != OptimizerOptions::Kind::kSgd;
-             }),
-         "the optimiser does not follow z in mean");
-  add_if(Any(settings,
-             [](const LearnerSettings& s) {
-               return s.step.schedule == StepOptions::Schedule::kGeometric;
-             }),
-         "the steps of a geometric schedule add up to too little");
-  add_if(fedgen && Any(settings,
-                       [](const LearnerSettings& s) {
-                         return s.stop.rule == StopOptions::Rule::kPlateau ||
-                                s.stop.rule == StopOptions::Rule::kNever;
-                       }),
-         "the stop rule is not |z| < q");
-  add_if(!fedgen, "nobody stops in this algorithm");
-  // R4 and R5 compare measurements of the cost and need no gradient; what a learner's own steps do
+  // R4 and R5 compare measurements of the cost and need no gradient; what a learner's steps do
   // between two adoptions follows from T3's conditions only (R6).
-  const std::string steps =
-      against_t3.empty() ? "" : "without T3, a learner's own steps may raise its cost";
-  std::string consensus = steps;
-  if (Any(settings, [](const LearnerSettings& s) { return s.rest; })) {
-    consensus += std::string(steps.empty() ? "" : "; ") +
-                 "who rests holds what was measured best and is not compared again";
+  Reasons steps;
+  if (!against_t3.empty()) {
+    steps.emplace_back("without T3, a learner's own steps may raise its cost");
+  }
+  Reasons consensus = steps;
+  if (Any(settings, [](const auto& s) { return s.rest; })) {
+    consensus.emplace_back(
+        "a learner that rests keeps the incumbent and does not compare it again");
   }
   if (against_t3.empty()) {
     against_t3.emplace_back(
         "r <= 1 / (2 Lambda_1) and q >= 4 s-bar are not checked here: `fedgen estimate` measures "
         "both");
   }
-
-  // T4 and T5 compare measurements that were selected: they need b to hold for all of them at once.
-  std::vector<std::string> against_t4 = against_t1;
-  const int rounds = settings.federation.rounds;
-  const int average_every = settings.federation.average_every;
-  const double measurements = static_cast<double>(settings.learners.size()) * rounds +
-                              (average_every > 0 ? rounds / average_every : 0);
-  const double gamma = settings.gamma;
-  constexpr double kLikely = 0.5;  // a promise that is kept less often is none
-  const bool joint = 1 - measurements * gamma >= kLikely;
-  const std::string jointly = joint && against_t1.empty() ? fmt::format(", with probability {:.4g}",
-                                                                        1 - measurements * gamma)
-                                                          : "";
-  if (!joint) {
-    against_t4.push_back(fmt::format(
-        "b speaks for one measurement at a time and the run compares up to {:.0f}; gamma "
-        "= {:.3g} would cover them all",
-        measurements, 0.01 / measurements));
-  }
-  if (!fedgen) against_t4.emplace_back("nobody fuses in this algorithm");
-  const bool own_worlds =
-      Any(settings, [](const LearnerSettings& s) { return s.own_world.has_value(); });
-  if (own_worlds) {
-    against_t4.emplace_back("learners have worlds of their own kinds");
-  }
-  const std::vector<std::string> against_t5 = against_t4;
-  if (fedgen && Any(settings, [](const LearnerSettings& s) {
-        return s.stop.rule == StopOptions::Rule::kNever;
-      })) {
-    against_t4.emplace_back("learners never stop");
-  }
-  if (4 * b.high >= 1) {
-    against_t4.push_back(
-        fmt::format("4 b = {:.3g} says nothing about costs in [0, 1]", 4 * b.high));
-  }
-
-  const auto make = [](const char* name, std::string statement,
-                       const std::vector<std::string>& against, const std::string& missing = "") {
-    const Standing standing = !against.empty()   ? Standing::kNo
-                              : !missing.empty() ? Standing::kOwn
-                                                 : Standing::kYes;
-    return Guarantee{name, standing, std::move(statement),
-                     against.empty() ? missing : Join(against)};
-  };
-  const std::string own_cost =
-      own_worlds ? "each about the kind of worlds that its learner has" : "";
+  const double joint = JointProbability(settings);
+  const std::string jointly =
+      joint >= kLikely && against_t1.empty() ? fmt::format(", with probability {:.4g}", joint) : "";
   return {
-      make("T1",
-           fmt::format("a fresh measurement y bounds the cost: eta <= y + b with probability {}, "
-                       "b = {:.4g}{}",
-                       1 - gamma, b.low, b.low == b.high ? "" : fmt::format(" to {:.4g}", b.high)),
-           against_t1, own_cost),
-      make("T2",
-           fmt::format("and safe arrival has probability at least 1 - (y + b), with probability {}",
-                       1 - gamma),
-           against_t1, own_cost),
-      make("T3", "every learner settles", against_t3),
-      make(
-          "T4",
-          fmt::format("when all have stopped, no learner is worse than the best by more than 4 b = "
-                      "{:.3g}, but for what it lost itself since (R4){}",
-                      4 * b.high, jointly),
-          against_t4, consensus),
-      make("T5", "every adoption was an improvement (R5)" + jointly, against_t5, steps),
-      make("adoptions", AdoptionText(settings, b.low), {}),
-      make("certificate", "holds for the winner, however it was found", {}),
+      Judge("T1",
+            fmt::format("a fresh measurement y bounds the mean cost: eta <= y + b with probability "
+                        "{}, b = {:.4g}{}",
+                        1 - gamma, b.low, b.low == b.high ? "" : fmt::format(" to {:.4g}", b.high)),
+            against_t1, own_cost),
+      Judge("T2",
+            fmt::format("safe arrival has probability at least 1 - (y + b), with probability {}",
+                        1 - gamma),
+            against_t1, own_cost),
+      Judge("T3", "every learner stops for good", against_t3),
+      Judge("T4",
+            fmt::format("when all learners have stopped, none is worse than the best by more than "
+                        "4 b = {:.3g} plus what it lost by its own steps (R4){}",
+                        4 * b.high, jointly),
+            AgainstT4(settings, b.high), consensus),
+      Judge("T5", "every adoption lowers the mean cost (R5)" + jointly, AgainstT5(settings), steps),
+      Judge("adoptions", AdoptionText(settings, b.low), {}),
+      Judge("certificate", "holds for the selected policy, however it was found", {}),
   };
 }
 
@@ -234,14 +261,14 @@ std::vector<std::string> Warnings(const TrainingSettings& given) {
   if (settings.federation.algorithm == Algorithm::kFedGen && settings.learners.size() > 1 &&
       LeastPairOfBiases(settings) >= 1) {
     warnings.push_back(fmt::format(
-        "b = {:.4g}: no adoption can happen, since it takes y_j + b < y_i - b with y in "
+        "b = {:.4g}: no adoption can happen, since it needs y_j + b < y_i - b and y is in "
         "[0, 1]; b < 0.5 needs more than {:.0f} worlds a round",
         BiasRange(settings).low, std::floor(2 * std::log(2 / settings.gamma))));
   }
-  if (Any(settings, [](const LearnerSettings& s) { return s.own_world.has_value(); })) {
+  if (AnyOwnWorlds(settings)) {
     warnings.emplace_back(
-        "learners have worlds of their own kinds: comparing their costs is outside T4 and T5, and "
-        "the certificate speaks about [world]");
+        "learners have worlds of different kinds ([[learners]] world): T4 and T5 do not cover "
+        "comparing their costs, and the certificate is about the worlds of [world]");
   }
   for (const LearnerSettings& learner : settings.learners) {
     if (learner.stock_every == 0 ||
@@ -249,18 +276,22 @@ std::vector<std::string> Warnings(const TrainingSettings& given) {
       continue;
     }
     warnings.push_back(fmt::format(
-        "stock_worlds = {}: b of a stock may be {:.3g}, that of an ordinary round is {:.3g}",
+        "stock_worlds = {}: b of such a large measurement may be {:.3g}, more than the {:.3g} of "
+        "an "
+        "ordinary round",
         learner.stock_worlds, LargestStockBias(settings, learner), BiasOf(settings, learner)));
     break;
   }
-  if (Any(settings, [](const LearnerSettings& s) { return s.rest && !MayEverAdopt(s); })) {
+  if (Any(settings, [](const auto& s) { return s.rest && !MayEverAdopt(s); })) {
     warnings.emplace_back(
-        "rest = true does nothing for a learner that never stops and takes no stock");
+        "rest = true: has no effect for a learner that never adopts (stop = \"never\" and "
+        "stock_every = 0)");
   }
-  if (Any(settings, [](const LearnerSettings& s) {
+  if (Any(settings, [](const auto& s) {
         return s.sigma_rate > 0 && s.estimator.kind == EstimatorOptions::Kind::kFiniteDifferences;
       })) {
-    warnings.emplace_back("sigma_rate does nothing with finite differences: they keep sigma");
+    warnings.emplace_back(
+        "sigma_rate > 0: has no effect with finite differences, which keep sigma");
   }
   return warnings;
 }

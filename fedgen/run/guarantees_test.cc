@@ -37,7 +37,8 @@ std::string Held(const TrainingSettings& settings) {
     EXPECT_EQ(g.standing == Standing::kYes, g.reason.empty()) << g.name << ": " << g.reason;
     EXPECT_FALSE(g.statement.empty());
     if (g.standing == Standing::kNo) continue;
-    names += (names.empty() ? "" : " ") + g.name + (g.standing == Standing::kOwn ? "(own)" : "");
+    names +=
+        (names.empty() ? "" : " ") + g.name + (g.standing == Standing::kPartly ? "(partly)" : "");
   }
   return names;
 }
@@ -60,7 +61,7 @@ TEST(WhatHolds, FollowsTheTableOfGuarantees) {  // docs/guarantees.md, section 2
     return [=](TrainingSettings& s) { change(s.learners[3]); };
   };
   const std::string everything = "T1 T2 T4 T5 adoptions certificate";
-  const std::string adoptions = "T1 T2 T4(own) T5(own) adoptions certificate";
+  const std::string adoptions = "T1 T2 T4(partly) T5(partly) adoptions certificate";
   const std::string only_t1 = "T1 T2 adoptions certificate";
   const std::string nothing = "adoptions certificate";
   struct Row {
@@ -89,9 +90,9 @@ TEST(WhatHolds, FollowsTheTableOfGuarantees) {  // docs/guarantees.md, section 2
        adoptions, "T3", "geometric"},
       {"plateau", one([](auto& s) { s.stop.rule = StopOptions::Rule::kPlateau; }), adoptions, "T3",
        "|z| < q"},
-      // Who takes stock may adopt without having stopped.
+      // A learner that takes stock may adopt without having stopped.
       {"never", one([](auto& s) { s.stop.rule = StopOptions::Rule::kNever; }),
-       "T1 T2 T5(own) adoptions certificate", "T4", "never stop"},
+       "T1 T2 T5(partly) adoptions certificate", "T4", "never stop"},
       {"paper's b, one start", all([](auto& s) { s.bias.kind = BiasOptions::Kind::kPaper; }),
        everything, "T3", ""},
       {"paper's b, several starts", all([](auto& s) {
@@ -103,17 +104,17 @@ TEST(WhatHolds, FollowsTheTableOfGuarantees) {  // docs/guarantees.md, section 2
       {"given b", one([](auto& s) { s.bias.kind = BiasOptions::Kind::kGiven; }), nothing, "T2",
        "given"},
       {"own worlds", one([](auto& s) { s.own_world = TextTask().world; }),
-       "T1(own) T2(own) adoptions certificate", "T5", "worlds of their own"},
+       "T1(partly) T2(partly) adoptions certificate", "T5", "worlds of different kinds"},
       {"gamma for one measurement", [](TrainingSettings& s) { s.gamma = 0.01; }, only_t1, "T4",
        "up to 800; gamma = 1.25e-05"},
       {"local", [](TrainingSettings& s) { s.federation.algorithm = Algorithm::kLocal; }, only_t1,
-       "T3", "nobody stops"},
-      {"rest", all([](auto& s) { s.rest = true; }), "T1 T2 T4(own) T5 adoptions certificate", "T4",
-       "not compared again"},
+       "T3", "do not stop"},
+      {"rest", all([](auto& s) { s.rest = true; }), "T1 T2 T4(partly) T5 adoptions certificate",
+       "T4", "does not compare it again"},
       {"gamma for too many", [](TrainingSettings& s) { s.gamma = 0.9 / 800; }, only_t1, "T5",
        "up to 800"},
       {"fedavg", [](TrainingSettings& s) { s.federation.algorithm = Algorithm::kFedAvg; }, only_t1,
-       "T4", "nobody fuses"},
+       "T4", "do not adopt"},
   };
   for (const Row& row : rows) {
     SCOPED_TRACE(row.name);
@@ -140,7 +141,7 @@ TEST(WhatHolds, StatesTheNumbersOfTheRun) {
   EXPECT_THAT(statements["T5"], HasSubstr("probability 0.992"));
 }
 
-// 800 measurements and 20 averaged candidates; what the others do not do is not counted.
+// 800 measurements and 20 averaged candidates.
 TEST(WhatHolds, CountsWhatIsMeasured) {
   const auto statement = [](const TrainingSettings& settings, const std::string& name) {
     for (const Guarantee& g : WhatHolds(settings)) {
@@ -157,23 +158,25 @@ TEST(WhatHolds, CountsWhatIsMeasured) {
     s.stock_every = 5;
     s.stock_worlds = 10;
   }
-  // All worlds of a stock cost the same, or half of them cost nothing: 7 ln(400) / 27 = 1.553 and
-  // sqrt(2 (10 / 36) ln(400) / 10) = 0.577 more.
+  // All worlds of a large measurement cost the same, or half of them cost nothing: 7 ln(400) / 27
+  // = 1.553 and sqrt(2 (10 / 36) ln(400) / 10) = 0.577 more.
   settings.gamma = 0.01;
   EXPECT_THAT(statement(settings, "T1"), HasSubstr("to 2.13"));
-  EXPECT_THAT(Warnings(settings), Contains(HasSubstr("b of a stock may be 2.13")));
+  EXPECT_THAT(Warnings(settings), Contains(HasSubstr("may be 2.13")));
   settings.federation.algorithm = Algorithm::kLocal;
   EXPECT_THAT(statement(settings, "T1"), HasSubstr("b = 0.1151"));
   EXPECT_THAT(Warnings(settings), IsEmpty());
   settings = AsAssumed();
   for (LearnerSettings& s : settings.learners) s.rest = true;
-  EXPECT_EQ(statement(settings, "adoptions"), "a learner adopts at most once and rests then");
+  EXPECT_EQ(statement(settings, "adoptions"),
+            "a learner adopts at most once; then it rests (rest = true)");
   for (LearnerSettings& s : settings.learners) s.stop.rule = StopOptions::Rule::kNever;
-  EXPECT_EQ(statement(settings, "adoptions"), "no learner ever adopts: none stops or takes stock");
-  EXPECT_THAT(Warnings(settings), Contains(HasSubstr("rest = true does nothing")));
+  EXPECT_EQ(statement(settings, "adoptions"),
+            "no learner ever adopts: none stops or takes large measurements (stock_every)");
+  EXPECT_THAT(Warnings(settings), Contains(HasSubstr("rest = true: has no effect")));
 }
 
-TEST(WhatHolds, SaysThatNobodyAdoptsIfNobodyCan) {
+TEST(WhatHolds, SaysThatNoLearnerAdoptsIfNoneCan) {
   TrainingSettings settings = AsAssumed();
   for (LearnerSettings& learner : settings.learners) learner.worlds = 10;  // b > 0.5
   const std::vector<Guarantee> all = WhatHolds(settings);
@@ -203,7 +206,7 @@ TEST(Warnings, SayThatSigmaStays) {
   settings.learners[3].sigma_rate = 0.5;
   EXPECT_THAT(Warnings(settings), IsEmpty());
   settings.learners[3].estimator.kind = EstimatorOptions::Kind::kFiniteDifferences;
-  EXPECT_THAT(Warnings(settings), Contains(HasSubstr("sigma_rate does nothing")));
+  EXPECT_THAT(Warnings(settings), Contains(HasSubstr("sigma_rate > 0: has no effect")));
 }
 
 TEST(Warnings, SayThatNoAdoptionCanHappen) {
@@ -229,11 +232,11 @@ TEST(Warnings, SayThatNoAdoptionCanHappen) {
   EXPECT_THAT(Warnings(settings), IsEmpty());
 }
 
-TEST(Warnings, NameWorldsOfTheirOwnKinds) {
+TEST(Warnings, NameWorldsOfDifferentKinds) {
   TrainingSettings settings = AsAssumed();
   settings.learners[2].own_world = TextTask().world;
   ASSERT_THAT(Warnings(settings), SizeIs(1));
-  EXPECT_THAT(Warnings(settings)[0], HasSubstr("worlds of their own"));
+  EXPECT_THAT(Warnings(settings)[0], HasSubstr("worlds of different kinds"));
 }
 
 }  // namespace

@@ -1,33 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fedgen/run/race.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <set>
 
 #include "fedgen/learn/navigation.h"
 
 namespace fedgen {
 
-std::vector<Racer> Racers(const Federation& federation, const Mlp& shape) {
+std::vector<Racer> Racers(const Finalists& finalists, const Mlp& shape) {
   std::vector<Racer> racers;
+  std::set<std::string> entered;  // hashes
   const auto enter = [&](std::string name, std::span<const float> theta) {
-    Mlp mlp = MlpOf(shape, theta);
-    const std::vector<float> entered(theta.begin(), theta.end());
-    const bool known = std::any_of(racers.begin(), racers.end(), [&](const Racer& racer) {
-      return ThetaOf(racer.policy) == entered;
-    });
-    if (!known) racers.push_back({std::move(name), std::move(mlp), {}});
+    if (!entered.insert(HashOf(theta)).second) return;
+    racers.push_back({std::move(name), MlpOf(shape, theta), {}});
   };
-  std::vector<Submission> finals;
-  for (const auto& learner : federation.learners()) {
-    finals.push_back(learner->Submit());
-    enter(fmt::format("final-{}", learner->index() + 1), learner->state().search.mu);
+  for (const Submission& final : finalists.finals) {
+    enter("final-" + final.learner.name(), final.theta);
   }
-  if (const auto incumbent = federation.incumbent()) enter("incumbent", incumbent->theta);
-  if (federation.fuses()) {
-    if (const auto average = Average(finals)) enter("average", average->theta);
-  }
+  if (finalists.incumbent) enter("incumbent", finalists.incumbent->theta);
+  if (!finalists.average.empty()) enter("average", finalists.average);
   return racers;
 }
 

@@ -5,7 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "fedgen/fuse/federation.h"
+#include "fedgen/base/option.h"
+#include "fedgen/fuse/exchange.h"
+#include "fedgen/policy/mlp.h"
 #include "fedgen/rollout/evaluate.h"
 
 namespace fedgen {
@@ -25,10 +27,12 @@ enum class Prize {
   kCost,    // the least mean J, what learning minimises
   kSafety,  // the most safe arrivals; of equals the least mean J
 };
+template <>
+inline constexpr std::array<std::string_view, 2> kWords<Prize> = {"cost", "safety"};
 
-/// Every learner's final policy, the incumbent, and the mean of those that share an origin, if any
-/// do. Equal policies enter once, under the first name.
-std::vector<Racer> Racers(const Federation& federation, const Mlp& shape);
+/// Every final policy, the incumbent, and the average, if there is one. Equal policies enter once,
+/// under the first name.
+std::vector<Racer> Racers(const Finalists& finalists, const Mlp& shape);
 
 /// Drives all of them through the worlds of the source and fills their tallies; returns the index
 /// of the winner, the first of equals.

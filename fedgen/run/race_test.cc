@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "fedgen/fuse/federation_testing.h"
 #include "fedgen/learn/navigation.h"
 #include "tests/tasks.h"
 
@@ -31,44 +30,28 @@ std::vector<std::string> Names(const std::vector<Racer>& racers) {
   return names;
 }
 
-// Learners that sit where they are put.
-Federation Sitting(Algorithm algorithm, const std::vector<Mlp>& policies,
-                   const std::vector<int>& origins) {
-  std::vector<std::unique_ptr<Learner>> learners;
-  for (std::size_t i = 0; i < policies.size(); ++i) {
-    AnalyticFunction flat;
-    flat.level = 0.5 + 0.1 * static_cast<double>(i);
-    LearnerOptions options;
-    options.bias = 0.4;
-    learners.push_back(MakeTestLearner(static_cast<int>(i), options, MakeAnalyticObjective(flat, 3),
-                                       ThetaOf(policies[i]), Key(1)));
-    LearnerState state = learners.back()->state();
-    state.origin = origins[i];
-    learners.back()->set_state(state);
-  }
-  FederationOptions options;
-  options.algorithm = algorithm;
-  return {options, std::move(learners)};
+Submission Final(std::uint32_t learner, const Mlp& mlp) {
+  Submission s;
+  s.learner = LearnerId(learner);
+  s.theta = ThetaOf(mlp);
+  return s;
 }
 
 TEST(Racers, AreTheFinalsTheIncumbentAndTheMean) {
   const Task task = TextTask();
-  const Mlp a = Net(task, 1), b = Net(task, 2), c = Net(task, 3);
-  Federation federation = Sitting(Algorithm::kFedGen, {a, b, b, c}, {0, 1, 1, 1});
-  ASSERT_TRUE(federation.Round());
+  const Mlp a = Net(task, 1), b = Net(task, 2), c = Net(task, 3), d = Net(task, 4);
+  Finalists finalists;
+  finalists.finals = {Final(0, a), Final(1, b), Final(2, b), Final(3, c)};
   // The incumbent is learner 1's policy, which is still its final one; b enters once.
-  const std::vector<Racer> racers = Racers(federation, Shape(task));
-  EXPECT_THAT(Names(racers), ElementsAre("final-1", "final-2", "final-4", "average"));
-  const Mlp& mean = racers[3].policy;
-  for (std::size_t at = 0; at < mean.parameters.size(); ++at) {
-    EXPECT_FLOAT_EQ(mean.parameters[at], (2 * b.parameters[at] + c.parameters[at]) / 3);
-  }
+  finalists.incumbent = Final(0, a);
+  const std::vector<Racer> racers = Racers(finalists, Shape(task));
+  EXPECT_THAT(Names(racers), ElementsAre("final-1", "final-2", "final-4"));
+  EXPECT_EQ(racers[2].policy.parameters, c.parameters);
   // Moved on from what it submitted: the incumbent runs under its own name.
-  federation.learners()[0]->ContinueFrom(ThetaOf(Net(task, 4)));
-  EXPECT_THAT(Names(Racers(federation, Shape(task))),
+  finalists.incumbent = Final(0, d);
+  finalists.average = ThetaOf(Net(task, 5));
+  EXPECT_THAT(Names(Racers(finalists, Shape(task))),
               ElementsAre("final-1", "final-2", "final-4", "incumbent", "average"));
-  Federation local = Sitting(Algorithm::kLocal, {a, b, b, c}, {0, 1, 1, 1});
-  EXPECT_THAT(Names(Racers(local, Shape(task))), ElementsAre("final-1", "final-2", "final-4"));
 }
 
 TEST(Race, IsWonByTheLeastCostOnTheSameWorlds) {

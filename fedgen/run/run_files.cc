@@ -7,14 +7,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <filesystem>
-#include <regex>
 #include <vector>
 
 #include "fedgen/base/file.h"
+#include "fedgen/base/json-inl.h"
 #include "fedgen/run/run_tables.h"
 
 namespace fedgen {
@@ -30,6 +31,21 @@ Error IoError(const std::string& path, const std::error_code& code) {
 fs::path PlainPath(const std::string& directory) {
   const fs::path path = fs::path(directory).lexically_normal();
   return path.has_filename() ? path : path.parent_path();
+}
+
+// Whether this is half of a file of ours: AtomicFile's temporary names are those of the file with a
+// process id and a counter behind.
+bool IsLeftover(const fs::path& path) {
+  fs::path name = path.filename();
+  for (int part = 0; part < 2; ++part, name = name.stem()) {
+    const std::string digits = name.extension().string();
+    if (digits.size() < 2 || digits.find_first_not_of("0123456789", 1) != std::string::npos) {
+      return false;
+    }
+  }
+  constexpr std::array<std::string_view, 7> kOurs = {".csv",  ".fgc", ".fgp", ".json",
+                                                     ".toml", ".png", ".svg"};
+  return std::ranges::find(kOurs, name.extension().string()) != kOurs.end();
 }
 
 // The round a row begins with; nothing if it does not begin with a number.
@@ -119,6 +135,31 @@ Result<KeptTables> RunFiles::KeepRounds(int round, std::span<const FileMark> mar
       {Metrics(), kept[0]}, {Truth(), kept[1]}, timing->empty() ? 0.0 : timing->back().seconds};
 }
 
+std::string RunIdentityToJson(const RunIdentity& identity) {
+  const nlohmann::ordered_json json = {{"format", "fedgen-run"},
+                                       {"version", 1},
+                                       {"seed", identity.seed},
+                                       {"config", identity.config_name}};
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Result<RunIdentity> ParseRunIdentity(std::string_view text, const std::string& name) {
+  const auto wrong = [&](const char* problem) {
+    return Error{ErrorCode::kData, fmt::format("{}: {}", name, problem)};
+  };
+  Json json;
+  if (ParseJson(text, {}, json) || !json.is_object() ||
+      json.value("format", Json()) != "fedgen-run") {
+    return wrong("format: must be fedgen-run");
+  }
+  if (json.value("version", Json()) != 1) return wrong("version: must be 1");
+  if (!json.value("seed", Json()).is_number_unsigned()) {
+    return wrong("seed: must be an integer in 0..2^64 - 1");
+  }
+  if (!json.value("config", Json()).is_string()) return wrong("config: must be a string");
+  return RunIdentity{json["seed"].get<std::uint64_t>(), json["config"].get<std::string>()};
+}
+
 Result<RunFiles> CreateRun(const std::string& directory, const RunIdentity& identity,
                            const std::string& resolved_config,
                            std::span<const FileToBegin> policies) {
@@ -178,20 +219,21 @@ Result<RunFiles> OpenRun(const std::string& directory) {
   if (!fs::exists(files.Identity(), code)) {
     return Error{ErrorCode::kIo, fmt::format("{}: holds no run (no run.json)", directory)};
   }
-  // AtomicFile's temporary names end in a process id and a counter.
-  static const std::regex leftover(R"(.*\.\d+\.\d+)");
+  return files;
+}
+
+Result<void> RemoveLeftovers(const RunFiles& files) {
+  std::error_code code;
   for (const char* inner : {"", "/policies", "/figures"}) {
     fs::create_directories(files.directory() + inner, code);
     for (const auto& entry : fs::directory_iterator(files.directory() + inner, code)) {
-      const std::string name = entry.path().filename().string();
       std::error_code ignored;
-      if (entry.is_regular_file(ignored) && std::regex_match(name, leftover)) {
-        fs::remove(entry.path(), ignored);
-      }
+      const bool left = entry.is_regular_file(ignored) && IsLeftover(entry.path());
+      if (left) fs::remove(entry.path(), ignored);
     }
     if (code) return IoError(files.directory() + inner, code);
   }
-  return files;
+  return {};
 }
 
 Result<RunIdentity> LoadRunIdentity(const RunFiles& files) {

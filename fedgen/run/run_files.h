@@ -10,7 +10,6 @@
 #include "fedgen/base/hash.h"
 #include "fedgen/base/result.h"
 #include "fedgen/fuse/checkpoint.h"
-#include "fedgen/run/run_identity.h"
 
 namespace fedgen {
 
@@ -18,11 +17,21 @@ namespace fedgen {
 //
 //   run.json          seed and name: what config.toml does not hold
 //   config.toml       the resolved configuration
-//   checkpoint.fgc    the run after its last complete round
-//   metrics.csv, truth.csv, timing.csv    rows that grow (report/run_directory.h)
+//   host.fgc          the learners after their last complete round
+//   cloud.fgc         the Cloud then, or a round later
+//   metrics.csv, truth.csv, timing.csv    rows that grow (run/run_tables.h)
 //   policies/*.fgp, certificate.json, summary.json, figures/    written at the end
 //
 // Everything but timing.csv depends on the configuration and the seed only.
+
+/// What a run's config.toml does not hold: run.json.
+struct RunIdentity {
+  std::uint64_t seed = 1;
+  std::string config_name;  // the file it was started with, for people
+};
+
+std::string RunIdentityToJson(const RunIdentity& identity);
+Result<RunIdentity> ParseRunIdentity(std::string_view text, const std::string& name);
 
 /// A table of a run as it grows, and what a checkpoint says about it. Costs as much as the rows
 /// that are appended: the file is not read again.
@@ -52,7 +61,10 @@ class RunFiles {
   const std::string& directory() const { return directory_; }
   std::string Identity() const { return directory_ + "/run.json"; }
   std::string Config() const { return directory_ + "/config.toml"; }
-  std::string Checkpoint() const { return directory_ + "/checkpoint.fgc"; }
+  std::string HostCheckpoint() const { return directory_ + "/host.fgc"; }
+  std::string CloudCheckpoint() const { return directory_ + "/cloud.fgc"; }
+  /// Of runs that an older program began.
+  std::string OldCheckpoint() const { return directory_ + "/checkpoint.fgc"; }
   std::string Metrics() const { return directory_ + "/metrics.csv"; }
   std::string Truth() const { return directory_ + "/truth.csv"; }
   std::string Timing() const { return directory_ + "/timing.csv"; }
@@ -85,8 +97,12 @@ Result<RunFiles> CreateRun(const std::string& directory, const RunIdentity& iden
                            const std::string& resolved_config,
                            std::span<const FileToBegin> policies = {});
 
-/// A directory that CreateRun made. Removes what a killed program left half-written.
+/// A directory that CreateRun made.
 Result<RunFiles> OpenRun(const std::string& directory);
+
+/// Removes what a killed program left half-written. Only for the holder of the run's lock: the half
+/// may be another process's.
+Result<void> RemoveLeftovers(const RunFiles& files);
 
 Result<RunIdentity> LoadRunIdentity(const RunFiles& files);
 

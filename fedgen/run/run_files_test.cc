@@ -6,6 +6,8 @@
 #include <stdlib.h>
 
 #include <filesystem>
+#include <limits>
+#include <nlohmann/json.hpp>
 
 #include "fedgen/base/file.h"
 #include "fedgen/run/run_tables.h"
@@ -84,16 +86,21 @@ TEST_F(RunFilesTest, CreateRunRefusesWhatExists) {
   EXPECT_FALSE(CreateRun(Path("file/run"), {1, "c"}, ""));
 }
 
-TEST_F(RunFilesTest, OpenRunClearsWhatAKilledProgramLeft) {
+TEST_F(RunFilesTest, LeftoversOfAKilledProgramAreRemovedAndNothingElse) {
   const auto files = CreateRun(Path("run"), {7, "quick"}, "one\n");
   ASSERT_TRUE(files);
   Write(Path("run/checkpoint.fgc.123.4"), "half");
   Write(Path("run/policies/best.fgp.99.0"), "half");
   Write(Path("run/policies/best.fgp"), "whole");
-  Write(Path("run/notes.txt"), "mine");
+  for (const char* mine : {"notes.txt", "notes.2024.11", "data.1.0", "a.csv.1", "b.csv.1.x"}) {
+    Write(Path("run") + "/" + mine, "mine");
+  }
   ASSERT_TRUE(OpenRun(Path("run/")));
+  EXPECT_TRUE(fs::exists(Path("run/policies/best.fgp.99.0"))) << "somebody may be writing it";
+  ASSERT_TRUE(RemoveLeftovers(*files));
   EXPECT_THAT(Names(Path("run")),
-              UnorderedElementsAre("run.json", "config.toml", "policies", "figures", "notes.txt"));
+              UnorderedElementsAre("run.json", "config.toml", "policies", "figures", "notes.txt",
+                                   "notes.2024.11", "data.1.0", "a.csv.1", "b.csv.1.x"));
   EXPECT_THAT(Names(Path("run/policies")), UnorderedElementsAre("best.fgp"));
   EXPECT_EQ(OpenRun(Path("none")).error().code, ErrorCode::kIo);
   fs::create_directory(Path("empty"));
@@ -208,6 +215,51 @@ TEST_F(RunFilesTest, OnlyOneProcessHoldsARun) {
     EXPECT_NE(second.error().message.find("another process is training here"), std::string::npos);
   }
   EXPECT_TRUE(RunLock::Take(*files)) << "free again";
+}
+
+TEST(RunIdentity, ComesBack) {
+  for (const std::uint64_t seed :
+       {std::uint64_t{0}, std::uint64_t{1}, std::numeric_limits<std::uint64_t>::max()}) {
+    const std::string text = RunIdentityToJson({seed, "a \"name\"\n"});
+    ASSERT_TRUE(nlohmann::json::accept(text));
+    const Result<RunIdentity> back = ParseRunIdentity(text, "run.json");
+    ASSERT_TRUE(back) << back.error().message;
+    EXPECT_EQ(back->seed, seed);
+    EXPECT_EQ(back->config_name, "a \"name\"\n");
+  }
+  EXPECT_TRUE(nlohmann::json::accept(RunIdentityToJson({1, "\xff\xfe"})));  // no UTF-8
+}
+
+TEST(RunIdentity, MalformedIsOneLine) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"", "format"},
+      {"{", "format"},
+      {"[]", "format"},
+      {"null", "format"},
+      {R"({"format": 3})", "format"},
+      {R"({"format": "fedgen-run-summary"})", "format"},
+      {R"({"format": "fedgen-run"})", "version"},
+      {R"({"format": "fedgen-run", "version": 2})", "version"},
+      {R"({"format": "fedgen-run", "version": 1})", "seed"},
+      {R"({"format": "fedgen-run", "version": 1, "seed": -1})", "seed"},
+      {R"({"format": "fedgen-run", "version": 1, "seed": 1.5})", "seed"},
+      {R"({"format": "fedgen-run", "version": 1, "seed": "1"})", "seed"},
+      {R"({"format": "fedgen-run", "version": 1, "seed": 18446744073709551616})", "seed"},
+      {R"({"format": "fedgen-run", "version": 1, "seed": 1})", "config"},
+      {R"({"format": "fedgen-run", "version": 1, "seed": 1, "config": []})", "config"},
+  };
+  for (const auto& [text, field] : cases) {
+    const Result<RunIdentity> result = ParseRunIdentity(text, "run.json");
+    ASSERT_FALSE(result) << text;
+    EXPECT_EQ(result.error().code, ErrorCode::kData);
+    EXPECT_THAT(result.error().message, HasSubstr(std::string("run.json: ") + field)) << text;
+    EXPECT_EQ(result.error().message.find('\n'), std::string::npos);
+  }
+  EXPECT_FALSE(ParseRunIdentity(R"({"format":)" + std::string(400000, '['), "r"));  // deep
+  const std::string whole = RunIdentityToJson({5, "c"});
+  for (std::size_t size = 0; size + 2 < whole.size(); ++size) {
+    EXPECT_FALSE(ParseRunIdentity(std::string_view(whole).substr(0, size), "r")) << size;
+  }
 }
 
 }  // namespace

@@ -5,10 +5,17 @@
 
 #include <nlohmann/json.hpp>
 
+#include "fedgen/run/config_options.h"
+
 namespace fedgen {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+// Learners count from 1 for people.
+Json AuthorJson(LearnerId learner) {
+  return learner.is_cloud() ? Json(learner.name()) : Json(learner.number());
+}
 
 Json RacerJson(const Racer& racer) {
   return {{"name", racer.name},
@@ -19,20 +26,6 @@ Json RacerJson(const Racer& racer) {
 
 }  // namespace
 
-std::string_view AlgorithmName(Algorithm algorithm) {
-  switch (algorithm) {
-    case Algorithm::kFedGen:
-      return "fedgen";
-    case Algorithm::kLocal:
-      return "local";
-    case Algorithm::kFedAvg:
-      return "fedavg";
-    case Algorithm::kCentralized:
-      return "centralized";
-  }
-  return "unknown";
-}
-
 std::string_view EndingText(Ending ending) {
   switch (ending) {
     case Ending::kNotYet:
@@ -40,9 +33,9 @@ std::string_view EndingText(Ending ending) {
     case Ending::kRounds:
       return "all rounds were run";
     case Ending::kSettled:
-      return "every learner has stopped and no fusion can fire";
+      return "every learner has stopped and none can adopt";
     case Ending::kEpisodes:
-      return "the budget of episodes is spent";
+      return "the budget of training episodes is used up";
   }
   return "unknown";
 }
@@ -53,7 +46,7 @@ std::string RunSummaryJson(const RunSummary& summary) {
                {"program", summary.program},
                {"config", summary.config_name},
                {"seed", summary.seed},
-               {"algorithm", AlgorithmName(summary.algorithm)},
+               {"algorithm", NameOf(summary.algorithm)},
                {"ending", EndingText(summary.ending)},
                {"rounds", summary.rounds},
                {"episodes", summary.episodes}};
@@ -65,11 +58,11 @@ std::string RunSummaryJson(const RunSummary& summary) {
                                 {"stopped", s.stopped},
                                 {"first_stop", s.first_stop},
                                 {"adoptions", s.adoptions},
-                                {"origin", s.origin + 1},
+                                {"origin", s.origin.number()},
                                 {"episodes", s.episodes}});
   }
   if (summary.incumbent) {
-    json["incumbent"] = {{"learner", summary.incumbent->learner + 1},
+    json["incumbent"] = {{"learner", AuthorJson(summary.incumbent->learner)},
                          {"round", summary.incumbent->round},
                          {"y", summary.incumbent->y},
                          {"b", summary.incumbent->b},

@@ -12,7 +12,7 @@
 
 namespace fedgen {
 
-// How a training run ended, for people and for programs. No clock time is in it: the same seed
+// How a training run ended, for people and for programs. It holds no clock time: the same seed
 // gives the same bytes.
 
 struct RunSummary {
@@ -33,7 +33,6 @@ struct RunSummary {
   std::optional<Certificate> certificate;
 };
 
-std::string_view AlgorithmName(Algorithm algorithm);
 std::string_view EndingText(Ending ending);
 
 /// One JSON object, several lines.

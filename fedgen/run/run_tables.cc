@@ -13,7 +13,7 @@
 
 #include "fedgen/base/check.h"
 #include "fedgen/base/file.h"
-#include "fedgen/base/json-inl.h"
+#include "fedgen/base/text.h"
 
 namespace fedgen {
 namespace {
@@ -22,13 +22,10 @@ constexpr std::size_t kMaxLineBytes = 4096;
 constexpr double kUnbounded = std::numeric_limits<double>::max();
 constexpr int kMostInt = std::numeric_limits<int>::max();
 constexpr std::int64_t kMostInt64 = std::numeric_limits<std::int64_t>::max();
-constexpr std::array<std::string_view, 4> kStateNames = {"running", "stopped", "adopted",
-                                                         "resting"};
 
 // ---- Writing ------------------------------------------------------------------------------------
 
-template <typename T>
-std::string OptionalText(const std::optional<T>& value) {
+std::string OptionalText(const std::optional<double>& value) {
   return value ? fmt::format("{}", *value) : std::string();
 }
 
@@ -53,17 +50,23 @@ class RowReader {
     Next(column);
     return ParseInteger(low, high);
   }
-  std::optional<int> OptionalInteger(std::string_view column, int low, int high) {
+  bool Flag(std::string_view column) { return Integer(column, 0, 1) == 1; }
+  LearnerId Author(std::string_view column) {
+    Next(column);
+    return ParseAuthor();
+  }
+  std::optional<LearnerId> OptionalAuthor(std::string_view column) {
     if (Next(column).empty()) return std::nullopt;
-    return ParseInteger(low, high);
+    return ParseAuthor();
   }
   LearnerPhase State(std::string_view column) {
-    const auto* const found = std::find(kStateNames.begin(), kStateNames.end(), Next(column));
-    if (found == kStateNames.end()) Refuse("must be running, stopped, adopted or resting");
-    return found == kStateNames.end() ? LearnerPhase::kRunning
-                                      : static_cast<LearnerPhase>(found - kStateNames.begin());
+    constexpr const auto& kNames = kWords<LearnerPhase>;
+    const auto* const found = std::ranges::find(kNames, Next(column));
+    if (found != kNames.end()) return static_cast<LearnerPhase>(found - kNames.begin());
+    Refuse("must be running, stopping, stopped, adopted or resting");
+    return LearnerPhase::kRunning;
   }
-  std::optional<int> Who(std::string_view column) {
+  std::optional<int> LearnerOrIncumbent(std::string_view column) {
     if (Next(column) == "incumbent") return std::nullopt;
     return ParseInteger(1, kMostInt, "must be a learner's number from 1 on, or incumbent");
   }
@@ -124,6 +127,13 @@ class RowReader {
     return number;
   }
 
+  LearnerId ParseAuthor() {
+    if (field_ == LearnerId::Cloud().name()) return LearnerId::Cloud();
+    const int number =
+        ParseInteger(1, kMostInt, "must be a learner's number from 1 on, or average");
+    return LearnerId(static_cast<std::uint32_t>(std::max(number, 1) - 1));
+  }
+
   void Refuse(std::string_view rule) {
     Fail(fmt::format("{} = {}: {}", column_, field_.empty() ? "(empty)" : Printable(field_), rule));
   }
@@ -150,18 +160,22 @@ MetricsRow ReadRow(RowReader& reader, const MetricsRow* previous) {
     reader.Require(row.learner > previous->learner, "must be higher than in the row before");
   }
   row.state = reader.State("state");
+  row.took_stock = reader.Flag("took_stock");
+  row.kept_policy = reader.Flag("kept_policy");
   row.y = reader.Number("y", 0, 1);
   row.b = reader.Number("b", 0, kUnbounded);
   row.z_norm = reader.OptionalNumber("z_norm", 0, kUnbounded);
   row.q = reader.OptionalNumber("q", 0, kUnbounded);
   row.spread = reader.OptionalNumber("spread", 0, kUnbounded);
   row.step = reader.Number("step", 0, kUnbounded);
-  row.adopted_from = reader.OptionalInteger("adopted_from", 1, kMostInt);
+  row.adopted_from = reader.OptionalAuthor("adopted_from");
   reader.Require(row.adopted_from.has_value() == (row.state == LearnerPhase::kAdopted),
                  "must be given if and only if the state is adopted");
-  reader.Require(row.adopted_from != row.learner, "must be another learner");
+  reader.Require(!row.adopted_from || row.adopted_from->is_cloud() ||
+                     static_cast<int>(row.adopted_from->number()) != row.learner,
+                 "must be another learner");
   row.zeta = reader.Number("zeta", 0, 1);
-  row.incumbent_learner = reader.Integer("incumbent_learner", 1, kMostInt);
+  row.incumbent_learner = reader.Author("incumbent_learner");
   row.incumbent_round = reader.Integer("incumbent_round", 1, std::max(1, row.round));
   row.incumbent_y = reader.Number("incumbent_y", 0, 1);
   row.incumbent_b = reader.Number("incumbent_b", 0, kUnbounded);
@@ -179,13 +193,14 @@ TruthRow ReadRow(RowReader& reader, const TruthRow* previous) {
   if (previous != nullptr) {
     reader.Require(row.round >= previous->round, "must not be lower than in the row before");
   }
-  row.learner = reader.Who("who");
+  row.learner = reader.LearnerOrIncumbent("learner");
   if (previous != nullptr && row.round == previous->round) {
     reader.Require(
         place(row.learner) > place(previous->learner),
         "must come after the row before: learners by number, then the incumbent, each once");
   }
   row.worlds = reader.Integer<std::int64_t>("worlds", 1, kMostInt64);
+  row.starts = reader.Integer("starts", 1, kMostInt);
   row.cost = reader.Number("cost", 0, 1);
   row.safe_rate = reader.Number("safe_rate", 0, 1);
   return row;
@@ -227,7 +242,7 @@ Result<std::vector<Row>> ParseTable(std::string_view text, std::string_view head
                                     line.empty() ? "(empty)" : Printable(line), header));
     }
     if (end == std::string_view::npos) {
-      return problem(line_number, "the line does not end: the file is cut off");
+      return problem(line_number, "the last line has no newline: the file is cut off");
     }
     text.remove_prefix(end + 1);
     if (line_number == 1) continue;
@@ -241,34 +256,27 @@ Result<std::vector<Row>> ParseTable(std::string_view text, std::string_view head
 
 template <typename Rows>
 Rows LoadTable(const std::string& path, Rows (*parse)(std::string_view, const std::string&)) {
-  const Result<std::string> text = ReadFile(path, kMaxRunFileBytes);
-  if (!text) return text.error();
-  return parse(*text, path);
+  return parse(FEDGEN_TRY(ReadFile(path, kMaxRunFileBytes)), path);
 }
 
 }  // namespace
 
-std::string_view LearnerPhaseName(LearnerPhase state) {
-  const auto index = static_cast<std::size_t>(state);
-  FEDGEN_CHECK(index < kStateNames.size(), "state {}", index);
-  return kStateNames[index];
-}
-
 std::string FormatRow(const MetricsRow& row) {
+  const std::string from = row.adopted_from ? row.adopted_from->name() : "";
   FEDGEN_CHECK(row.adopted_from.has_value() == (row.state == LearnerPhase::kAdopted),
-               "round {}, learner {}: {} from '{}'", row.round, row.learner,
-               LearnerPhaseName(row.state), OptionalText(row.adopted_from));
-  return fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}", row.round, row.learner,
-                     LearnerPhaseName(row.state), row.y, row.b, OptionalText(row.z_norm),
-                     OptionalText(row.q), OptionalText(row.spread), row.step,
-                     OptionalText(row.adopted_from), row.zeta, row.incumbent_learner,
-                     row.incumbent_round, row.incumbent_y, row.incumbent_b, row.episodes);
+               "round {}, learner {}: {} from '{}'", row.round, row.learner, NameOf(row.state),
+               from);
+  return fmt::format("{},{},{},{:d},{:d},{},{},{},{},{},{},{},{},{},{},{},{},{}", row.round,
+                     row.learner, NameOf(row.state), row.took_stock, row.kept_policy, row.y, row.b,
+                     OptionalText(row.z_norm), OptionalText(row.q), OptionalText(row.spread),
+                     row.step, from, row.zeta, row.incumbent_learner.name(), row.incumbent_round,
+                     row.incumbent_y, row.incumbent_b, row.episodes);
 }
 
 std::string FormatRow(const TruthRow& row) {
-  return fmt::format("{},{},{},{},{}", row.round,
+  return fmt::format("{},{},{},{},{},{}", row.round,
                      row.learner ? fmt::format("{}", *row.learner) : "incumbent", row.worlds,
-                     row.cost, row.safe_rate);
+                     row.starts, row.cost, row.safe_rate);
 }
 
 std::string FormatRow(const TimingRow& row) {

@@ -29,7 +29,7 @@ MetricsRow Running() {
           .q = 0.04,
           .spread = 2.5,
           .step = 0.01,
-          .incumbent_learner = 1,
+          .incumbent_learner = LearnerId(0),
           .incumbent_round = 2,
           .incumbent_y = 5e-324,
           .incumbent_b = 1e-7,
@@ -40,11 +40,12 @@ MetricsRow Adopted() {
   return {.round = 4,
           .learner = 2,
           .state = LearnerPhase::kAdopted,
+          .took_stock = true,
           .y = 0.85,
           .b = 0.08,
-          .adopted_from = 7,
+          .adopted_from = LearnerId::Cloud(),
           .zeta = 0.25,
-          .incumbent_learner = 7,
+          .incumbent_learner = LearnerId::Cloud(),
           .incumbent_round = 4,
           .incumbent_y = 0.25,
           .incumbent_b = 0.08,
@@ -70,10 +71,12 @@ std::string TimingProblem(const std::string& lines) {
 }
 
 TEST(Metrics, AreWrittenInShortestForm) {
-  EXPECT_EQ(FormatRow(Running()),
-            "3,2,running,0.30000000000000004,0.0814,0.3333333333333333,0.04,2.5,0.01,,1,1,2,5e-324,"
-            "1e-07,18000000000");
-  EXPECT_EQ(FormatRow(Adopted()), "4,2,adopted,0.85,0.08,,,,0,7,0.25,7,4,0.25,0.08,600");
+  EXPECT_EQ(
+      FormatRow(Running()),
+      "3,2,running,0,0,0.30000000000000004,0.0814,0.3333333333333333,0.04,2.5,0.01,,1,1,2,5e-324,"
+      "1e-07,18000000000");
+  EXPECT_EQ(FormatRow(Adopted()),
+            "4,2,adopted,1,0,0.85,0.08,,,,0,average,0.25,average,4,0.25,0.08,600");
 }
 
 TEST(Metrics, ComeBackBitForBit) {
@@ -99,14 +102,15 @@ TEST(Metrics, NeedTheHeader) {
   EXPECT_THAT(Problem(ParseMetrics("", "m")), HasSubstr("m:1: header = (empty): must be round,"));
   EXPECT_THAT(Problem(ParseMetrics("round,learner\n", "m")),
               HasSubstr("m:1: header = round,learner: must be round,learner,state,"));
-  EXPECT_THAT(Problem(ParseMetrics(kTruth, "m")), HasSubstr("m:1: header = round,who,"));
-  EXPECT_THAT(Problem(ParseMetrics(kMetricsHeader, "m")), HasSubstr("m:1: the line does not end"));
+  EXPECT_THAT(Problem(ParseMetrics(kTruth, "m")), HasSubstr("m:1: header = round,learner,worlds,"));
+  EXPECT_THAT(Problem(ParseMetrics(kMetricsHeader, "m")),
+              HasSubstr("m:1: the last line has no newline"));
 }
 
 TEST(Metrics, NameFileLineColumnValueAndRule) {
   const auto with = [](const std::string& round, const std::string& state, const std::string& y,
                        const std::string& rest) {
-    return MetricsProblem(round + ",2," + state + "," + y + "," + rest);
+    return MetricsProblem(round + ",2," + state + ",0,0," + y + "," + rest);
   };
   const std::string rest = "0.1,1,0.04,2,0.01,,1,1,1,0.5,0.1,600";
   EXPECT_EQ(with("1", "running", "0.5", rest), "no problem");
@@ -117,9 +121,9 @@ TEST(Metrics, NameFileLineColumnValueAndRule) {
   EXPECT_THAT(with("+1", "running", "0.5", rest), HasSubstr("round = +1: "));
   EXPECT_THAT(with(" 1", "running", "0.5", rest), HasSubstr("round =  1: "));
   EXPECT_EQ(with("1", "waiting", "0.5", rest),
-            "m:2: state = waiting: must be running, stopped, adopted or resting");
+            "m:2: state = waiting: must be running, stopping, stopped, adopted or resting");
   EXPECT_EQ(with("1", "", "0.5", rest),
-            "m:2: state = (empty): must be running, stopped, adopted or resting");
+            "m:2: state = (empty): must be running, stopping, stopped, adopted or resting");
   EXPECT_EQ(with("1", "running", "", rest), "m:2: y = (empty): must be a number");
   EXPECT_EQ(with("1", "running", "0.5x", rest), "m:2: y = 0.5x: must be a number");
   EXPECT_EQ(with("1", "running", "nan", rest), "m:2: y = nan: must be a number");
@@ -144,6 +148,10 @@ TEST(Metrics, NameFileLineColumnValueAndRule) {
             "m:2: zeta = 1.1: must be in [0, 1]");
   EXPECT_EQ(with("1", "running", "0.5", "0.1,1,0.04,2,0.01,,1,1,2,0.5,0.1,600"),
             "m:2: incumbent_round = 2: must be a whole number in 1..1");
+  EXPECT_EQ(with("1", "running", "0.5", "0.1,1,0.04,2,0.01,,1,nobody,1,0.5,0.1,600"),
+            "m:2: incumbent_learner = nobody: must be a learner's number from 1 on, or average");
+  EXPECT_THAT(MetricsProblem("1,2,running,2,0,0.5," + rest), HasSubstr("m:2: took_stock = 2: "));
+  EXPECT_THAT(MetricsProblem("1,2,running,0,x,0.5," + rest), HasSubstr("m:2: kept_policy = x: "));
   EXPECT_THAT(with("1", "running", "0.5", "0.1,1,0.04,2,0.01,,1,1,1,0.5,0.1,-6"),
               HasSubstr("m:2: episodes = -6: "));
 }
@@ -188,39 +196,42 @@ TEST(Metrics, QuoteHostileTextShortAndPrintable) {
 }
 
 TEST(Truth, ComesBackBitForBit) {
-  const std::vector<TruthRow> rows = {{0, 1, 2000, 0.8743, 0.1802},
-                                      {0, std::nullopt, 2000, 1.0 / 3, 0.944},
-                                      {20, 2, 10'000, 0, 1},
-                                      {20, 11, 10'000, 1, 0}};
+  const std::vector<TruthRow> rows = {{0, 1, 2000, 1, 0.8743, 0.1802},
+                                      {0, std::nullopt, 2000, 4, 1.0 / 3, 0.944},
+                                      {20, 2, 10'000, 1, 0, 1},
+                                      {20, 11, 10'000, 1, 1, 0}};
   std::string text = kTruth;
   for (const TruthRow& row : rows) text += FormatRow(row) + "\n";
-  EXPECT_THAT(text, HasSubstr("\n0,incumbent,2000,0.3333333333333333,0.944\n"));
+  EXPECT_THAT(text, HasSubstr("\n0,incumbent,2000,4,0.3333333333333333,0.944\n"));
   const Result<std::vector<TruthRow>> again = ParseTruth(text, "t");
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_EQ(*again, rows);
 }
 
 TEST(Truth, RefusesWhatIsMalformed) {
-  EXPECT_EQ(TruthProblem("1,incumbent,2000,0.5,0.9"), "no problem");
-  EXPECT_THAT(TruthProblem("-1,incumbent,2000,0.5,0.9"), HasSubstr("t:2: round = -1: "));
-  EXPECT_EQ(TruthProblem("1,nobody,2000,0.5,0.9"),
-            "t:2: who = nobody: must be a learner's number from 1 on, or incumbent");
-  EXPECT_THAT(TruthProblem("1,0,2000,0.5,0.9"), HasSubstr("t:2: who = 0: "));
-  EXPECT_THAT(TruthProblem("1,1,0,0.5,0.9"), HasSubstr("t:2: worlds = 0: "));
-  EXPECT_EQ(TruthProblem("1,1,2000,-0.5,0.9"), "t:2: cost = -0.5: must be in [0, 1]");
-  EXPECT_EQ(TruthProblem("1,1,2000,0.5,90"), "t:2: safe_rate = 90: must be in [0, 1]");
-  EXPECT_EQ(TruthProblem("1,1,2000,0.5"), "t:2: safe_rate: column missing");
+  EXPECT_EQ(TruthProblem("1,incumbent,2000,1,0.5,0.9"), "no problem");
+  EXPECT_THAT(TruthProblem("-1,incumbent,2000,1,0.5,0.9"), HasSubstr("t:2: round = -1: "));
+  EXPECT_EQ(TruthProblem("1,nobody,2000,1,0.5,0.9"),
+            "t:2: learner = nobody: must be a learner's number from 1 on, or incumbent");
+  EXPECT_THAT(TruthProblem("1,0,2000,1,0.5,0.9"), HasSubstr("t:2: learner = 0: "));
+  EXPECT_THAT(TruthProblem("1,1,0,1,0.5,0.9"), HasSubstr("t:2: worlds = 0: "));
+  EXPECT_THAT(TruthProblem("1,1,2000,0,0.5,0.9"), HasSubstr("t:2: starts = 0: "));
+  EXPECT_EQ(TruthProblem("1,1,2000,1,-0.5,0.9"), "t:2: cost = -0.5: must be in [0, 1]");
+  EXPECT_EQ(TruthProblem("1,1,2000,1,0.5,90"), "t:2: safe_rate = 90: must be in [0, 1]");
+  EXPECT_EQ(TruthProblem("1,1,2000,1,0.5"), "t:2: safe_rate: column missing");
   EXPECT_THAT(Problem(ParseTruth(kMetrics, "t")), HasSubstr("t:1: header = "));
 }
 
 TEST(Truth, IsSortedWithTheIncumbentLast) {
-  EXPECT_EQ(TruthProblem("1,2,9,0.5,0.9\n1,10,9,0.5,0.9\n1,incumbent,9,0.5,0.9\n2,1,9,0.5,0.9"),
-            "no problem");
+  EXPECT_EQ(
+      TruthProblem("1,2,9,1,0.5,0.9\n1,10,9,1,0.5,0.9\n1,incumbent,9,1,0.5,0.9\n2,1,9,1,0.5,0.9"),
+      "no problem");
   const auto order = HasSubstr("must come after the row before");
-  EXPECT_THAT(TruthProblem("1,2,9,0.5,0.9\n1,2,9,0.5,0.9"), order);
-  EXPECT_THAT(TruthProblem("1,incumbent,9,0.5,0.9\n1,2,9,0.5,0.9"), order);
-  EXPECT_THAT(TruthProblem("1,incumbent,9,0.5,0.9\n1,incumbent,9,0.5,0.9"), order);
-  EXPECT_THAT(TruthProblem("2,2,9,0.5,0.9\n1,2,9,0.5,0.9"), HasSubstr("t:3: round = 1: must not"));
+  EXPECT_THAT(TruthProblem("1,2,9,1,0.5,0.9\n1,2,9,1,0.5,0.9"), order);
+  EXPECT_THAT(TruthProblem("1,incumbent,9,1,0.5,0.9\n1,2,9,1,0.5,0.9"), order);
+  EXPECT_THAT(TruthProblem("1,incumbent,9,1,0.5,0.9\n1,incumbent,9,1,0.5,0.9"), order);
+  EXPECT_THAT(TruthProblem("2,2,9,1,0.5,0.9\n1,2,9,1,0.5,0.9"),
+              HasSubstr("t:3: round = 1: must not"));
 }
 
 TEST(Timing, ComesBackBitForBit) {
@@ -251,7 +262,7 @@ TEST(RunDirectory, LoadsFilesAndNamesThem) {
     ASSERT_TRUE(WriteFileAtomically(directory.Path(name), text, IfExists::kReplace));
   };
   write("metrics.csv", kMetrics + FormatRow(Adopted()) + "\n");
-  write("truth.csv", kTruth + "1,1,9,0.5,1\n");
+  write("truth.csv", kTruth + "1,1,9,1,0.5,1\n");
   write("timing.csv", kTiming + "1,0.5,9\n1,0.5,9\n");
   EXPECT_THAT(*LoadMetrics(directory.Path("metrics.csv")), ElementsAre(Adopted()));
   EXPECT_EQ(LoadTruth(directory.Path("truth.csv"))->size(), 1U);

@@ -2,12 +2,95 @@
 #include "fedgen/sim/batch.h"
 
 #include <algorithm>
+#include <initializer_list>
+#include <tuple>
 
 namespace fedgen {
 namespace {
 
 constexpr int kSlotMultiple = 4 * kLaneGroup;  // a tile of the network
-constexpr float kNowhere = 1e9F;               // m, where discs and walls that are not there stand
+constexpr float kFarAway = 1e9F;               // m, where padding obstacles stand
+
+// Every column is named once, in one of the lists below. What happens to a batch as a whole -
+// making it, growing it, moving an episode - goes through the lists.
+
+// One entry a slot; belongs to the episode, so it moves with it.
+constexpr auto kEpisodeColumns = std::tuple(
+    &Batch::world, &Batch::step, &Batch::noise_key, &Batch::x, &Batch::y, &Batch::heading,
+    &Batch::cos, &Batch::sin, &Batch::num_discs, &Batch::first_box_row, &Batch::num_boxes,
+    &Batch::goal_is_disc, &Batch::goal_x, &Batch::goal_y, &Batch::goal_size, &Batch::goal_depth,
+    &Batch::push_kind, &Batch::gain_x, &Batch::gain_y, &Batch::gain_heading, &Batch::goal_distance,
+    &Batch::goal_forward, &Batch::goal_left, &Batch::collided, &Batch::arrived);
+
+// One entry a slot; written and read within one step, between which no episode moves.
+constexpr auto kStepColumns =
+    std::tuple(&Batch::control, &Batch::push, &Batch::push_x, &Batch::push_y, &Batch::push_heading);
+
+// One row per obstacle of a world, one entry a slot in each.
+template <typename Obstacles>
+struct ObstacleColumn {
+  AlignedVector<float> Batch::* rows;        // [rows][capacity]
+  AlignedVector<float> Obstacles::* values;  // [obstacles] where they come from
+  float padding;                             // in unused rows
+};
+
+constexpr ObstacleColumn<DiscSet> kDiscColumns[] = {
+    {&Batch::disc_x, &DiscSet::x, kFarAway},
+    {&Batch::disc_y, &DiscSet::y, kFarAway},
+    {&Batch::disc_radius, &DiscSet::radius, 0},
+};
+
+constexpr ObstacleColumn<WallSet> kWallColumns[] = {
+    {&Batch::wall_x, &WallSet::x, kFarAway},
+    {&Batch::wall_y, &WallSet::y, kFarAway},
+    {&Batch::wall_dx, &WallSet::dx, 1},
+    {&Batch::wall_dy, &WallSet::dy, 0},
+    {&Batch::wall_length, &WallSet::length, 1},
+    {&Batch::wall_inverse_length2, &WallSet::inverse_length2, 1},
+};
+
+template <typename Columns, typename Visit>
+void ForEach(const Columns& columns, const Visit& visit) {
+  std::apply([&](auto... column) { (visit(column), ...); }, columns);
+}
+
+// Writes the obstacles of some sets, one after the other, into a slot and padding below them; makes
+// rows if there are not enough.
+template <std::size_t kColumns, typename Obstacles>
+void PlaceObstacles(const ObstacleColumn<Obstacles> (&columns)[kColumns],
+                    std::initializer_list<const Obstacles*> sets, std::size_t slot, int& num_rows,
+                    Batch& batch) {
+  int count = 0;
+  for (const Obstacles* set : sets) count += set->size();
+  const auto stride = static_cast<std::size_t>(batch.capacity);
+  if (count > num_rows) {
+    num_rows = count;
+    for (const auto& column : columns) {
+      (batch.*column.rows).resize(static_cast<std::size_t>(num_rows) * stride, column.padding);
+    }
+  }
+  const std::size_t end = static_cast<std::size_t>(num_rows) * stride;
+  for (const auto& column : columns) {
+    float* rows = (batch.*column.rows).data();
+    std::size_t at = slot;
+    for (const Obstacles* set : sets) {
+      const float* values = (set->*column.values).data();
+      for (int index = 0; index < set->size(); ++index, at += stride) rows[at] = values[index];
+    }
+    for (; at < end; at += stride) rows[at] = column.padding;
+  }
+}
+
+template <std::size_t kColumns, typename Obstacles>
+void MoveObstacles(const ObstacleColumn<Obstacles> (&columns)[kColumns], std::size_t from,
+                   std::size_t to, Batch& batch) {
+  const auto stride = static_cast<std::size_t>(batch.capacity);
+  for (const auto& column : columns) {
+    const std::size_t size = (batch.*column.rows).size();
+    float* rows = (batch.*column.rows).data();
+    for (std::size_t row = 0; row < size; row += stride) rows[row + to] = rows[row + from];
+  }
+}
 
 }  // namespace
 
@@ -15,57 +98,11 @@ Batch::Batch(int num_slots, const Lidar& lidar)
     : capacity((num_slots + kSlotMultiple - 1) / kSlotMultiple * kSlotMultiple),
       beam_stride(lidar.beam_stride) {
   const auto n = static_cast<std::size_t>(capacity);
-  world.resize(n);
-  step.resize(n);
-  noise_key.resize(n);
-  num_discs.resize(n);
-  push_kind.resize(n);
-  collided.resize(n);
-  arrived.resize(n);
-  for (AlignedVector<float>* column : {&x,
-                                       &y,
-                                       &heading,
-                                       &cos,
-                                       &sin,
-                                       &goal_is_disc,
-                                       &goal_x,
-                                       &goal_y,
-                                       &goal_size,
-                                       &goal_depth,
-                                       &gain_x,
-                                       &gain_y,
-                                       &gain_heading,
-                                       &goal_distance,
-                                       &goal_forward,
-                                       &goal_left,
-                                       &control,
-                                       &push,
-                                       &push_x,
-                                       &push_y,
-                                       &push_heading}) {
-    column->resize(n);
-  }
+  const auto make = [&](auto column) { (this->*column).resize(n); };
+  ForEach(kEpisodeColumns, make);
+  ForEach(kStepColumns, make);
   ranges.resize(n * static_cast<std::size_t>(beam_stride));
   noise.resize(n * kNoiseSteps);
-}
-
-void Batch::GrowDiscRows(int rows) {
-  const auto size = static_cast<std::size_t>(rows) * static_cast<std::size_t>(capacity);
-  disc_x.resize(size, kNowhere);
-  disc_y.resize(size, kNowhere);
-  disc_radius.resize(size, 0.0F);
-  num_disc_rows = rows;
-}
-
-void Batch::GrowWallRows(int rows) {
-  const auto size = static_cast<std::size_t>(rows) * static_cast<std::size_t>(capacity);
-  wall_x.resize(size, kNowhere);
-  wall_y.resize(size, kNowhere);
-  wall_dx.resize(size, 1.0F);
-  wall_dy.resize(size, 0.0F);
-  wall_length.resize(size, 1.0F);
-  wall_inverse_length2.resize(size, 1.0F);
-  num_wall_rows = rows;
 }
 
 void Batch::Place(int slot_index, const World& in_world, const Pose& start,
@@ -78,33 +115,11 @@ void Batch::Place(int slot_index, const World& in_world, const Pose& start,
   y[slot] = start.y;
   heading[slot] = start.heading;
 
-  const DiscSet& discs = in_world.discs;
-  if (discs.size() > num_disc_rows) GrowDiscRows(discs.size());
-  num_discs[slot] = discs.size();
-  const auto stride = static_cast<std::size_t>(capacity);
-  std::size_t at = slot;
-  for (std::size_t disc = 0; disc < static_cast<std::size_t>(discs.size()); ++disc, at += stride) {
-    disc_x[at] = discs.x[disc];
-    disc_y[at] = discs.y[disc];
-    disc_radius[at] = discs.radius[disc];
-  }
-  for (; at < disc_x.size(); at += stride) disc_x[at] = kNowhere;
-
-  const int num_walls = in_world.walls.size() + in_world.box_edges.size();
-  if (num_walls > num_wall_rows) GrowWallRows(num_walls);
-  at = slot;
-  for (const WallSet* walls : {&in_world.walls, &in_world.box_edges}) {
-    for (std::size_t wall = 0; wall < static_cast<std::size_t>(walls->size()); ++wall) {
-      wall_x[at] = walls->x[wall];
-      wall_y[at] = walls->y[wall];
-      wall_dx[at] = walls->dx[wall];
-      wall_dy[at] = walls->dy[wall];
-      wall_length[at] = walls->length[wall];
-      wall_inverse_length2[at] = walls->inverse_length2[wall];
-      at += stride;
-    }
-  }
-  for (; at < wall_x.size(); at += stride) wall_x[at] = kNowhere;
+  num_discs[slot] = in_world.discs.size();
+  first_box_row[slot] = in_world.walls.size();
+  num_boxes[slot] = static_cast<std::int32_t>(in_world.boxes.size());
+  PlaceObstacles(kDiscColumns, {&in_world.discs}, slot, num_disc_rows, *this);
+  PlaceObstacles(kWallColumns, {&in_world.walls, &in_world.box_edges}, slot, num_wall_rows, *this);
 
   const Goal& goal = in_world.goal;
   const bool is_disc = goal.kind == Goal::Kind::kDisc;
@@ -123,30 +138,9 @@ void Batch::Move(int from_index, int to_index) {
   if (from_index == to_index) return;
   const auto from = static_cast<std::size_t>(from_index);
   const auto to = static_cast<std::size_t>(to_index);
-  world[to] = world[from];
-  step[to] = step[from];
-  noise_key[to] = noise_key[from];
-  collided[to] = collided[from];
-  arrived[to] = arrived[from];
-  for (AlignedVector<float>* column :
-       {&x, &y, &heading, &cos, &sin, &goal_is_disc, &goal_x, &goal_y, &goal_size, &goal_depth,
-        &gain_x, &gain_y, &gain_heading, &goal_distance, &goal_forward, &goal_left}) {
-    (*column)[to] = (*column)[from];
-  }
-  num_discs[to] = num_discs[from];
-  push_kind[to] = push_kind[from];
-  const auto stride = static_cast<std::size_t>(capacity);
-  for (std::size_t row = 0; row < disc_x.size(); row += stride) {
-    disc_x[row + to] = disc_x[row + from];
-    disc_y[row + to] = disc_y[row + from];
-    disc_radius[row + to] = disc_radius[row + from];
-  }
-  for (std::size_t row = 0; row < wall_x.size(); row += stride) {
-    for (AlignedVector<float>* column :
-         {&wall_x, &wall_y, &wall_dx, &wall_dy, &wall_length, &wall_inverse_length2}) {
-      (*column)[row + to] = (*column)[row + from];
-    }
-  }
+  ForEach(kEpisodeColumns, [&](auto column) { (this->*column)[to] = (this->*column)[from]; });
+  MoveObstacles(kDiscColumns, from, to, *this);
+  MoveObstacles(kWallColumns, from, to, *this);
   const auto copy_row = [&](AlignedVector<float>& rows, std::size_t length) {
     std::copy_n(rows.data() + from * length, length, rows.data() + to * length);
   };

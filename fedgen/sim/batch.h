@@ -21,7 +21,7 @@ struct Batch {
   int capacity;     // multiple of 32
   int beam_stride;  // of a row of ranges
 
-  // What is driven through. Not owned.
+  // What is driven through. Not owned; kernels read its disturbance only.
   std::vector<const World*> world;  // [capacity]
   std::vector<std::int32_t> step;   // [capacity] steps taken
   std::vector<Key> noise_key;       // [capacity] names the episode's noise
@@ -31,8 +31,8 @@ struct Batch {
   AlignedVector<float> heading;   // [capacity] rad
   AlignedVector<float> cos, sin;  // [capacity] of the heading
 
-  // Copies of what is in the robots' worlds, laid out so that kernels can take eight robots at
-  // once. Rows past a world's own discs or walls hold some that are nowhere.
+  // What is in the robots' worlds, laid out so that kernels can take eight robots at once. Unused
+  // rows hold padding obstacles at 1e9 m, out of every sensor's reach.
   int num_disc_rows = 0;
   std::vector<std::int32_t> num_discs;  // [capacity]
   AlignedVector<float> disc_x, disc_y;  // [num_disc_rows][capacity] m
@@ -42,6 +42,8 @@ struct Batch {
   AlignedVector<float> wall_dx, wall_dy;  // [num_wall_rows][capacity] m
   AlignedVector<float> wall_length;       // [num_wall_rows][capacity] m
   AlignedVector<float> wall_inverse_length2;          // [num_wall_rows][capacity] 1/m^2
+  std::vector<std::int32_t> first_box_row;            // [capacity] row of the first side of a box
+  std::vector<std::int32_t> num_boxes;                // [capacity] four sides each
   AlignedVector<float> goal_is_disc;                  // [capacity] 1 or 0
   AlignedVector<float> goal_x, goal_y;                // [capacity] unit normal, or centre in m
   AlignedVector<float> goal_size;                     // [capacity] m, offset or radius
@@ -68,10 +70,6 @@ struct Batch {
   void Place(int slot, const World& in_world, const Pose& start, Key noise_key_of_episode);
   /// Copies one slot's episode over another's.
   void Move(int from, int to);
-
- private:
-  void GrowDiscRows(int rows);
-  void GrowWallRows(int rows);
 };
 
 }  // namespace fedgen

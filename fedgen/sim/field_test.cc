@@ -32,7 +32,7 @@ World MakeWorld(const DisturbanceOptions& options, Key key) {
   WorldDistribution distribution;
   distribution.disturbance = options;
   World world;
-  DrawWorld(distribution, key, BestKernel(), world);
+  DrawWorld(distribution, 0, key, BestKernel(), world);
   return world;
 }
 

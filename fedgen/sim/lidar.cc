@@ -7,17 +7,30 @@
 
 namespace fedgen {
 
+void Describe(OptionVisitor& visitor, LidarOptions& options) {
+  static constexpr std::array<std::string_view, 2> kFans = {"symmetric", "one-sided"};
+  auto& [beams, range, from_degrees, to_degrees] = options;
+  visitor.Preset({"fan", "",
+                  "Both angles by name: -60 to 60 degrees, or the paper's literal -60 to "
+                  "-3, which sees one side only."},
+                 kFans, {"from_degrees", "to_degrees"}, [&options](std::size_t fan) {
+                   const LidarOptions& named = fan == 0 ? kSymmetricFan : kOneSidedFan;
+                   options.from_degrees = named.from_degrees;
+                   options.to_degrees = named.to_degrees;
+                 });
+  visitor.Integer({"beams", "", "How many distances it measures, evenly across the fan."}, beams,
+                  {1, 1024});
+  // A smaller range would be 0 in a policy's file, which has floats.
+  visitor.Number({"range", "m", "How far it sees."}, range, Closed(0.001, 1e4));
+  visitor.Number({"from_degrees", "degrees", "The first beam, from the heading counter-clockwise."},
+                 from_degrees, Closed(-180, 180));
+  visitor.Number({"to_degrees", "degrees", "The last beam; not before the first."}, to_degrees,
+                 Closed(-180, 180));
+}
+
 std::optional<FieldError> Validate(const LidarOptions& o) {
-  if (o.beams < 1 || o.beams > 1024) {
-    return FieldError{"beams", fmt::format("{}: must be in 1..1024", o.beams)};
-  }
-  if (!(o.range > 0 && o.range <= 1e4)) {
-    return FieldError{"range", fmt::format("{}: must be in (0, 1e4]", o.range)};
-  }
-  if (!(o.from_degrees >= -180 && o.from_degrees <= 180)) {
-    return FieldError{"from_degrees", fmt::format("{}: must be in [-180, 180]", o.from_degrees)};
-  }
-  if (!(o.to_degrees >= o.from_degrees && o.to_degrees <= 180)) {
+  if (auto error = CheckRanges(o)) return error;
+  if (o.to_degrees < o.from_degrees) {
     return FieldError{"to_degrees",
                       fmt::format("{}: must be in [from_degrees, 180]", o.to_degrees)};
   }

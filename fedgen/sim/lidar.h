@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "fedgen/base/aligned.h"
-#include "fedgen/world/distribution.h"
+#include "fedgen/base/option.h"
 
 namespace fedgen {
 
@@ -12,10 +12,10 @@ namespace fedgen {
 // robot's centre to the nearest obstacle along it, or the range if there is none (Eq. 8 and 9).
 
 struct LidarOptions {
-  int beams = 20;             // 1..1024
-  double range = 5;           // m, > 0
-  double from_degrees = -60;  // first beam, relative to the heading, counter-clockwise; >= -180
-  double to_degrees = 60;     // last beam, >= from_degrees, <= 180
+  int beams = 20;
+  double range = 5;           // m
+  double from_degrees = -60;  // first beam, relative to the heading, counter-clockwise
+  double to_degrees = 60;     // last beam, >= from_degrees
 };
 
 /// The paper's literal fan: beam phi of 20 at -60 + 3 (phi - 1) degrees, so it sees one side only.
@@ -23,6 +23,7 @@ inline constexpr LidarOptions kOneSidedFan{20, 5, -60, -3};
 /// The fan of the task's ancestor: 20 beams evenly from -60 to +60 degrees.
 inline constexpr LidarOptions kSymmetricFan{20, 5, -60, 60};
 
+void Describe(OptionVisitor& visitor, LidarOptions& options);
 std::optional<FieldError> Validate(const LidarOptions& options);
 
 /// The fan, worked out once.

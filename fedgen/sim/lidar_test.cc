@@ -81,13 +81,14 @@ TEST(Validate, NamesWhatIsWrongWithALidar) {
   for (const Case& c : {
            Case{{0, 5, -60, 60}, "beams", "0: must be in 1..1024"},
            Case{{1025, 5, -60, 60}, "beams", "1025: must be in 1..1024"},
-           Case{{20, 0, -60, 60}, "range", "0: must be in (0, 1e4]"},
-           Case{{20, nan, -60, 60}, "range", "nan: must be in (0, 1e4]"},
-           Case{{20, 20000, -60, 60}, "range", "20000: must be in (0, 1e4]"},
+           Case{{20, 0, -60, 60}, "range", "0: must be in [0.001, 1e4]"},
+           Case{{20, 1e-60, -60, 60}, "range", "1e-60: must be in [0.001, 1e4]"},
+           Case{{20, nan, -60, 60}, "range", "nan: must be in [0.001, 1e4]"},
+           Case{{20, 20000, -60, 60}, "range", "20000: must be in [0.001, 1e4]"},
            Case{{20, 5, -181, 60}, "from_degrees", "-181: must be in [-180, 180]"},
            Case{{20, 5, 60, -60}, "to_degrees", "-60: must be in [from_degrees, 180]"},
-           Case{{20, 5, -60, 181}, "to_degrees", "181: must be in [from_degrees, 180]"},
-           Case{{20, 5, -60, nan}, "to_degrees", "nan: must be in [from_degrees, 180]"},
+           Case{{20, 5, -60, 181}, "to_degrees", "181: must be in [-180, 180]"},
+           Case{{20, 5, -60, nan}, "to_degrees", "nan: must be in [-180, 180]"},
            Case{{2, 5, 30, 30}, "to_degrees", "30: 2 beams need a fan of some width"},
        }) {
     const std::optional<FieldError> error = Validate(c.options);

@@ -5,6 +5,8 @@
 #include <bit>
 #include <cmath>
 
+#include "fedgen/sim/move_kernel.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "fedgen/sim/observe_kernel.cc"
 #include <hwy/foreach_target.h>
@@ -21,14 +23,10 @@ namespace HWY_NAMESPACE {
 
 // ---- The formulas, the same for both kernels ----
 
-/// Lanes hold one robot spread out, or a group.
+/// A group, one robot a lane.
 struct Robot {
   F x, y, cos, sin;
 };
-
-HWY_INLINE Robot OneRobot(const Batch& batch, std::size_t slot) {
-  return {Set(batch.x[slot]), Set(batch.y[slot]), Set(batch.cos[slot]), Set(batch.sin[slot])};
-}
 
 HWY_INLINE Robot GroupOfRobots(const Batch& batch, int slot) {
   return {Load(batch.x.data() + slot), Load(batch.y.data() + slot), Load(batch.cos.data() + slot),
@@ -171,14 +169,21 @@ HWY_INLINE void FindGoals(const Robot& robots, int slot, Batch& batch) {
   Store(seen.left, batch.goal_left.data() + slot);
 }
 
+/// Where row `row` of the obstacles has its entry for a slot.
+HWY_INLINE std::size_t EntryOf(const Batch& batch, int row, std::size_t slot) {
+  return static_cast<std::size_t>(row) * static_cast<std::size_t>(batch.capacity) + slot;
+}
+
 /// Eq. 4 for the inside of boxes (their sides are walls). Few worlds have boxes, so this is plain
 /// code.
-bool InsideABox(const World& world, float x, float y) {
-  for (std::size_t box = 0; box < world.boxes.size(); ++box) {
+bool InsideABox(const Batch& batch, std::size_t slot) {
+  const int first = batch.first_box_row[slot];
+  for (int box = first; box < first + 4 * batch.num_boxes[slot]; box += 4) {
     bool inside = true;  // left of all four counter-clockwise sides
-    for (std::size_t side = 4 * box; side < 4 * box + 4; ++side) {
-      const float cross = world.box_edges.dx[side] * (y - world.box_edges.y[side]) -
-                          world.box_edges.dy[side] * (x - world.box_edges.x[side]);
+    for (int side = box; side < box + 4; ++side) {
+      const std::size_t at = EntryOf(batch, side, slot);
+      const float cross = batch.wall_dx[at] * (batch.y[slot] - batch.wall_y[at]) -
+                          batch.wall_dy[at] * (batch.x[slot] - batch.wall_x[at]);
       inside = inside && cross > 0.0f;
     }
     if (inside) return true;
@@ -396,18 +401,15 @@ HWY_INLINE void LookAtDiscs(const Lidar& lidar, const Fan& fan, const Robot& rob
   const F range = Max(Set(fan.range), grow);
   const int num_rows =
       *std::max_element(batch.num_discs.begin() + group, batch.num_discs.begin() + group + kLanes);
-  const std::ptrdiff_t stride = batch.capacity;
   const float* disc_x = batch.disc_x.data() + group;
   const float* disc_y = batch.disc_y.data() + group;
   const float* disc_radius = batch.disc_radius.data() + group;
+  const std::ptrdiff_t stride = batch.capacity;
   int size = seen.size;
-  for (int row = 0; row < num_rows; ++row) {
-    const F dx = Load(disc_x) - robots.x;
-    const F dy = Load(disc_y) - robots.y;
-    const F radius = Load(disc_radius);
-    disc_x += stride;
-    disc_y += stride;
-    disc_radius += stride;
+  for (std::ptrdiff_t at = 0; at < num_rows * stride; at += stride) {
+    const F dx = Load(disc_x + at) - robots.x;
+    const F dy = Load(disc_y + at) - robots.y;
+    const F radius = Load(disc_radius + at);
     const BodyPoint centre = ToBody(robots, dx, dy);
     // Both are negative if the disc cannot matter.
     const F beside =
@@ -495,8 +497,7 @@ void ObserveLanes(const Lidar& lidar, float robot_radius, int first, int last, B
     const auto rows = (Count() + hn::Set(di, group)) * hn::Set(di, lidar.beam_stride);
     F wall_distance2 = Set(1e18f);
     for (int wall = 0; wall < batch.num_wall_rows; ++wall) {
-      const auto at = static_cast<std::size_t>(wall) * static_cast<std::size_t>(batch.capacity) +
-                      static_cast<std::size_t>(group);
+      const std::size_t at = EntryOf(batch, wall, static_cast<std::size_t>(group));
       LookAtWalls(lidar, fan, facing_fan, batch, at, rows, wanted, ranges, seen_walls);
       wall_distance2 = Min(wall_distance2, WallDistance2(robots, batch, at));
     }
@@ -512,10 +513,7 @@ void ObserveLanes(const Lidar& lidar, float robot_radius, int first, int last, B
     FindGoals(robots, group, batch);
     for (int index = group_first; index < group_last; ++index) {
       const auto slot = static_cast<std::size_t>(index);
-      const World& world = *batch.world[slot];
-      if (!world.boxes.empty() && InsideABox(world, batch.x[slot], batch.y[slot])) {
-        batch.collided[slot] = 0xFFFFFFFFU;
-      }
+      if (batch.num_boxes[slot] != 0 && InsideABox(batch, slot)) batch.collided[slot] = 0xFFFFFFFFU;
     }
   }
   CastAtDiscs(lidar, fan, Set(robot_radius), seen_discs, batch);
@@ -526,15 +524,14 @@ void ObserveLanes(const Lidar& lidar, float robot_radius, int first, int last, B
 
 // ---- The scalar twin: every beam on every obstacle ----
 
-bool ObserveDiscs(const Lidar& lidar, const Robot& robot, const DiscSet& discs, float robot_radius,
-                  float* ranges) {
+bool ObserveDiscs(const Lidar& lidar, const Robot& robot, const Batch& batch, std::size_t slot,
+                  float robot_radius, float* ranges) {
   bool touches = false;
-  for (int index = 0; index < discs.size(); ++index) {
-    const auto disc = static_cast<std::size_t>(index);
-    const float dx = discs.x[disc] - robot.x;
-    const float dy = discs.y[disc] - robot.y;
-    const float radius = discs.radius[disc];
-    const BodyPoint centre = ToBody(robot, dx, dy);
+  for (int disc = 0; disc < batch.num_discs[slot]; ++disc) {
+    const std::size_t from = EntryOf(batch, disc, slot);
+    const float radius = batch.disc_radius[from];
+    const BodyPoint centre =
+        ToBody(robot, batch.disc_x[from] - robot.x, batch.disc_y[from] - robot.y);
     const float distance2 = Fma(centre.forward, centre.forward, centre.left * centre.left);
     touches |= TouchesDisc(distance2, radius, robot_radius);
     for (int at = 0; at < lidar.num_beams; ++at) {
@@ -560,16 +557,14 @@ void ObserveWall(const Lidar& lidar, const BodyWall& wall, float* ranges) {
 void ObserveLanes(const Lidar& lidar, float robot_radius, int first, int last, Batch& batch) {
   for (int index = first; index < last; ++index) {
     const auto slot = static_cast<std::size_t>(index);
-    const World& world = *batch.world[slot];
-    const Robot robot = OneRobot(batch, slot);
+    const Robot robot = GroupOfRobots(batch, index);
     float* ranges = batch.ranges.data() + slot * static_cast<std::size_t>(lidar.beam_stride);
     std::fill_n(ranges, lidar.beam_stride, lidar.range);
     const Robot facing_fan = FacingFan(robot, lidar);
-    bool touches = ObserveDiscs(lidar, facing_fan, world.discs, robot_radius, ranges);
-    touches |= InsideABox(world, batch.x[slot], batch.y[slot]);
+    bool touches = ObserveDiscs(lidar, facing_fan, batch, slot, robot_radius, ranges);
+    touches |= InsideABox(batch, slot);
     for (int wall = 0; wall < batch.num_wall_rows; ++wall) {
-      const std::size_t at =
-          static_cast<std::size_t>(wall) * static_cast<std::size_t>(batch.capacity) + slot;
+      const std::size_t at = EntryOf(batch, wall, slot);
       ObserveWall(lidar, WallOfGroup(facing_fan, batch, at), ranges);
       touches |= WallDistance2(robot, batch, at) < robot_radius * robot_radius;
     }
@@ -590,6 +585,13 @@ namespace fedgen {
 void Observe(Kernel kernel, const Lidar& lidar, float robot_radius, int first, int last,
              Batch& batch) {
   FEDGEN_LANES_DISPATCH(kernel, ObserveLanes)(lidar, robot_radius, first, last, batch);
+}
+
+void Sense(Kernel kernel, const Lidar& lidar, float robot_radius, const World& world,
+           const Pose& pose, Batch& batch) {
+  batch.Place(0, world, pose, world.disturbance.key);
+  FaceHeading(kernel, 0, 1, batch);
+  Observe(kernel, lidar, robot_radius, 0, 1, batch);
 }
 
 }  // namespace fedgen

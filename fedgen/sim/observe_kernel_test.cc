@@ -71,9 +71,7 @@ std::vector<View> LookTogether(Kernel kernel, std::span<const Scene> scenes, con
 View Look(Kernel kernel, const World& world, const Pose& pose, const Lidar& lidar,
           float robot_radius) {
   Batch batch(1, lidar);
-  batch.Place(0, world, pose, Key(0));
-  FaceHeading(kernel, 0, 1, batch);
-  Observe(kernel, lidar, robot_radius, 0, 1, batch);
+  Sense(kernel, lidar, robot_radius, world, pose, batch);
   return ViewOf(batch, 0, lidar);
 }
 

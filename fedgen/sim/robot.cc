@@ -5,20 +5,22 @@
 
 namespace fedgen {
 
-std::optional<FieldError> Validate(const RobotOptions& o) {
-  const auto positive = [](const char* field, double value) -> std::optional<FieldError> {
-    if (value >= 1e-3 && value <= 1e4) return std::nullopt;
-    return FieldError{field, fmt::format("{}: must be in [0.001, 1e4]", value)};
-  };
-  if (auto error = positive("speed", o.speed)) return error;
-  if (auto error = positive("radius", o.radius)) return error;
-  if (auto error = positive("length", o.length)) return error;
-  if (auto error = positive("turn_rate_limit", o.turn_rate_limit)) return error;
-  if (!(o.steering_limit_degrees > 0 && o.steering_limit_degrees <= 85)) {
-    return FieldError{"steering_limit_degrees",
-                      fmt::format("{}: must be in (0, 85]", o.steering_limit_degrees)};
-  }
-  return std::nullopt;
+void Describe(OptionVisitor& visitor, RobotOptions& options) {
+  constexpr NumberRange kSize = Closed(0.001, 1e4);
+  auto& [kind, speed, radius, length, steering_limit_degrees, turn_rate_limit] = options;
+  visitor.Choice({"kind", "",
+                  "How it turns: a car by its steering angle (Eq. 6), a differential "
+                  "drive by its turn rate (Eq. 7)."},
+                 kind);
+  visitor.Number({"speed", "m/s", "How fast it drives forward, always."}, speed, kSize);
+  visitor.Number({"radius", "m", "Of the disc that may touch nothing."}, radius, kSize);
+  visitor.Number({"length", "m", "Car: from axle to axle; a shorter one turns faster."}, length,
+                 kSize);
+  // A smaller limit would be 0 in a policy's file, which has floats.
+  visitor.Number({"steering_limit_degrees", "degrees", "Car: the largest steering angle."},
+                 steering_limit_degrees, Closed(0.001, 85));
+  visitor.Number({"turn_rate_limit", "rad/s", "Differential drive: the largest turn rate."},
+                 turn_rate_limit, kSize);
 }
 
 double ControlLimit(const RobotOptions& o) {

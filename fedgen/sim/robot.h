@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <optional>
-
-#include "fedgen/world/distribution.h"
+#include "fedgen/base/option.h"
 
 namespace fedgen {
 
@@ -15,14 +13,16 @@ struct RobotOptions {
     kDifferential,  // turn rate = u, in rad/s
   };
   Kind kind = Kind::kCar;
-  double speed = 2.5;                  // m/s, > 0
-  double radius = 0.27;                // m, > 0, of the robot's disc
-  double length = 0.08;                // m, > 0, of the car
-  double steering_limit_degrees = 45;  // car: |u|, in (0, 85]
-  double turn_rate_limit = 5;          // differential: |u| in rad/s, > 0
+  double speed = 2.5;                  // m/s
+  double radius = 0.27;                // m, of the robot's disc
+  double length = 0.08;                // m, of the car
+  double steering_limit_degrees = 45;  // car: |u|
+  double turn_rate_limit = 5;          // differential: |u| in rad/s
 };
+template <>
+inline constexpr auto kWords<RobotOptions::Kind> = Words("car", "differential");
 
-std::optional<FieldError> Validate(const RobotOptions& options);
+void Describe(OptionVisitor& visitor, RobotOptions& options);
 
 /// The largest control |u| the robot obeys: rad for the car, rad/s for the differential drive.
 double ControlLimit(const RobotOptions& options);

@@ -44,9 +44,12 @@ TEST(Validate, NamesWhatIsWrongWithARobot) {
       {[](RobotOptions& r) { r.turn_rate_limit = 20000; }, "turn_rate_limit",
        "20000: must be in [0.001, 1e4]"},
       {[](RobotOptions& r) { r.steering_limit_degrees = 90; }, "steering_limit_degrees",
-       "90: must be in (0, 85]"},
+       "90: must be in [0.001, 85]"},
       {[](RobotOptions& r) { r.steering_limit_degrees = 0; }, "steering_limit_degrees",
-       "0: must be in (0, 85]"},
+       "0: must be in [0.001, 85]"},
+      // 0 as a float: no policy could be saved for it.
+      {[](RobotOptions& r) { r.steering_limit_degrees = 1e-60; }, "steering_limit_degrees",
+       "1e-60: must be in [0.001, 85]"},
   };
   for (const Case& c : cases) {
     RobotOptions robot;

@@ -54,7 +54,8 @@ bool IsConstant(const StartDistribution& start) {
   return start.x.low == start.x.high && start.y.low == start.y.high;
 }
 
-void DrawStarts(const StartDistribution& distribution, Key key, World& world) {
+void DrawStarts(const StartDistribution& distribution, double robot_radius, Key key, World& world) {
+  const double clearance = std::max(distribution.clearance, robot_radius);
   world.starts.resize(static_cast<std::size_t>(distribution.per_world));
   for (std::size_t index = 0; index < world.starts.size(); ++index) {
     Pose& start = world.starts[index];
@@ -64,115 +65,120 @@ void DrawStarts(const StartDistribution& distribution, Key key, World& world) {
       start.x = Uniform(distribution.x, block[0]);
       start.y = Uniform(distribution.y, block[1]);
       start.heading = Radians(Uniform(distribution.heading_degrees, block[2]));
-      if (IsConstant(distribution) || Clearance(world, start.x, start.y) > distribution.clearance) {
-        break;
-      }
+      if (IsConstant(distribution) || Clearance(world, start.x, start.y) > clearance) break;
     }
   }
 }
 
-// The first rule an interval breaks, if any.
-std::optional<FieldError> CheckInterval(const std::string& field, const Interval& interval,
-                                        bool positive) {
-  const std::string value = interval.low == interval.high
-                                ? fmt::format("{}", interval.low)
-                                : fmt::format("[{}, {}]", interval.low, interval.high);
-  // Within 10 km of the origin a float still tells millimetres apart.
-  constexpr double kLargest = 1e4;
-  if (!(std::fabs(interval.low) <= kLargest && std::fabs(interval.high) <= kLargest)) {
-    return FieldError{field, value + ": must be finite and at most 1e4 in size"};
-  }
-  if (interval.low > interval.high) return FieldError{field, value + ": low end above high end"};
-  if (positive && interval.low <= 0) return FieldError{field, value + ": must be > 0"};
-  if (positive && interval.low < 0.001) return FieldError{field, value + ": must be >= 0.001"};
-  return std::nullopt;
-}
-
-std::optional<FieldError> CheckCount(const std::string& field, const CountInterval& count) {
-  if (count.low < 0 || count.high < count.low || count.high > 1000) {
-    return FieldError{
-        field, fmt::format("[{}, {}]: must be 0 <= low <= high <= 1000", count.low, count.high)};
-  }
-  return std::nullopt;
-}
-
-std::optional<FieldError> CheckNumber(const std::string& field, double value, bool holds,
-                                      const char* rule) {
-  if (holds && std::fabs(value) <= 1e6) return std::nullopt;
-  return FieldError{field, fmt::format("{}: {}", value, holds ? "must be at most 1e6" : rule)};
-}
-
-template <std::size_t N>
-std::optional<FieldError> CheckFixed(const char* field,
-                                     const std::vector<std::array<double, N>>& rows,
-                                     const std::array<bool, N>& positive) {
-  for (std::size_t row = 0; row < rows.size(); ++row) {
-    for (std::size_t column = 0; column < N; ++column) {
-      if (auto error = CheckInterval(fmt::format("{}[{}][{}]", field, row, column),
-                                     {rows[row][column], rows[row][column]}, positive[column])) {
-        return error;
-      }
-    }
-  }
-  return std::nullopt;
-}
+// Within 10 km of the origin a float still tells millimetres apart.
+constexpr NumberRange kCoordinate = Closed(-1e4, 1e4);  // m, or degrees
+constexpr NumberRange kSize = Closed(0.001, 1e4);       // m
+constexpr CountRange kCount = {0, 1000};
 
 }  // namespace
 
+void Describe(OptionVisitor& visitor, DiscDistribution& discs) {
+  auto& [count, x, y, radius] = discs;
+  visitor.Drawn({"count", "", "How many discs are drawn; both ends of [low, high] are."}, count,
+                kCount);
+  visitor.Drawn({"x", "m", "Where their centres lie."}, x, kCoordinate);
+  visitor.Drawn({"y", "m", "Where their centres lie."}, y, kCoordinate);
+  visitor.Drawn({"radius", "m", "How large they are."}, radius, kSize);
+}
+
+void Describe(OptionVisitor& visitor, BoxDistribution& boxes) {
+  auto& [count, x, y, half_x, half_y, heading_degrees] = boxes;
+  visitor.Drawn({"count", "", "How many boxes are drawn; both ends of [low, high] are."}, count,
+                kCount);
+  visitor.Drawn({"x", "m", "Where their centres lie."}, x, kCoordinate);
+  visitor.Drawn({"y", "m", "Where their centres lie."}, y, kCoordinate);
+  visitor.Drawn({"half_x", "m", "Half of the first side."}, half_x, kSize);
+  visitor.Drawn({"half_y", "m", "Half of the second side."}, half_y, kSize);
+  visitor.Drawn({"heading_degrees", "degrees", "Where the first side points, from the x axis."},
+                heading_degrees, kCoordinate);
+}
+
+void Describe(OptionVisitor& visitor, GoalDistribution& goal) {
+  auto& [kind, normal, offset, x, y, radius, depth] = goal;
+  visitor.Choice({"kind", "", "The region to reach: all beyond a line (half-plane), or a disc."},
+                 kind);
+  visitor.Numbers({"normal", "",
+                   "Half plane: points into the goal, which is where normal . p >= "
+                   "offset. It is made a unit vector."},
+                  normal, Closed(-1e6, 1e6));
+  visitor.Drawn({"offset", "m", "Half plane: how far along the normal the goal begins."}, offset,
+                kCoordinate);
+  visitor.Drawn({"x", "m", "Disc: its centre."}, x, kCoordinate);
+  visitor.Drawn({"y", "m", "Disc: its centre."}, y, kCoordinate);
+  visitor.Drawn({"radius", "m", "Disc: its radius."}, radius, kSize);
+  visitor.Number({"depth", "m",
+                  "How far inside the region the robot's centre must be to have "
+                  "arrived. Less than the radius of a disc."},
+                 depth, Closed(0, 1e6));
+}
+
+void Describe(OptionVisitor& visitor, StartDistribution& start) {
+  auto& [x, y, heading_degrees, per_world, clearance] = start;
+  visitor.Drawn({"x", "m", "Where the robot starts."}, x, kCoordinate);
+  visitor.Drawn({"y", "m", "Where the robot starts."}, y, kCoordinate);
+  visitor.Drawn({"heading_degrees", "degrees", "Where it looks, from the x axis: 90 is up."},
+                heading_degrees, kCoordinate);
+  visitor.Integer({"per_world", "", "How many starts are drawn in each world; each is an episode."},
+                  per_world, {1, 10000});
+  visitor.Number(
+      {"clearance", "m",
+       "A drawn start nearer to an obstacle than this, or than the robot's radius, is "
+       "drawn again, up to 64 times. If none is free the last one stays, and its episode "
+       "ends at once as a collision."},
+      clearance, Closed(0, 1e6));
+}
+
+void Describe(OptionVisitor& visitor, DisturbanceOptions& push) {
+  auto& [kind, gain, intensity, length_scale, shortest_wavelength, modes, half_width] = push;
+  visitor.Choice({"kind", "",
+                  "What pushes the robot off its way: nothing, a field over the plane "
+                  "drawn once a world (von-karman), or fresh noise at every step (Eq. 5)."},
+                 kind);
+  visitor.Numbers({"gain", "", "The push's share on the rates of x, y and heading."}, gain,
+                  Closed(-1e6, 1e6));
+  visitor.Number({"intensity", "m/s", "Von Karman: standard deviation of the push."}, intensity,
+                 Closed(0, 1e6));
+  visitor.Number({"length_scale", "m", "Von Karman: how far apart pushes are still alike."},
+                 length_scale, Closed(0.001, 1e6));
+  visitor.Number({"shortest_wavelength", "m", "Von Karman: the field has nothing finer."},
+                 shortest_wavelength, Closed(0.001, 1e6));
+  visitor.Integer({"modes", "", "Von Karman: how many plane waves are added up in each world."},
+                  modes, {8, 4096, 8});
+  visitor.Number({"half_width", "m/s", "Uniform noise: the push is at most this."}, half_width,
+                 Closed(0, 1e6));
+}
+
+void Describe(OptionVisitor& visitor, WorldDistribution& distribution) {
+  auto& [walls, boxes, discs, random_discs, random_boxes, goal, start, disturbance] = distribution;
+  constexpr OptionColumn kX = {"x", kCoordinate}, kY = {"y", kCoordinate};
+  visitor.Rows<4>(
+      {"walls", "m", "Thin walls that stand in every world, each at least 1 mm long."}, walls,
+      {{{"x0", kCoordinate}, {"y0", kCoordinate}, {"x1", kCoordinate}, {"y1", kCoordinate}}});
+  visitor.Rows<5>(
+      {"boxes", "m", "Solid boxes that stand in every world."}, boxes,
+      {{kX, kY, {"half_x", kSize}, {"half_y", kSize}, {"heading_degrees", kCoordinate}}});
+  visitor.Rows<3>({"discs", "m", "Solid discs that stand in every world."}, discs,
+                  {{kX, kY, {"radius", kSize}}});
+  DescribeGroup(visitor, "random_discs", random_discs);
+  DescribeGroup(visitor, "random_boxes", random_boxes);
+  DescribeGroup(visitor, "goal", goal);
+  DescribeGroup(visitor, "start", start);
+  DescribeGroup(visitor, "disturbance", disturbance);
+}
+
 std::optional<FieldError> Validate(const WorldDistribution& d) {
-  const DisturbanceOptions& push = d.disturbance;
-  for (const auto& error : {
-           CheckFixed<4>("walls", d.walls, {}),
-           CheckFixed<5>("boxes", d.boxes, {false, false, true, true, false}),
-           CheckFixed<3>("discs", d.discs, {false, false, true}),
-           CheckCount("random_discs.count", d.random_discs.count),
-           CheckInterval("random_discs.x", d.random_discs.x, false),
-           CheckInterval("random_discs.y", d.random_discs.y, false),
-           CheckInterval("random_discs.radius", d.random_discs.radius, true),
-           CheckCount("random_boxes.count", d.random_boxes.count),
-           CheckInterval("random_boxes.x", d.random_boxes.x, false),
-           CheckInterval("random_boxes.y", d.random_boxes.y, false),
-           CheckInterval("random_boxes.half_x", d.random_boxes.half_x, true),
-           CheckInterval("random_boxes.half_y", d.random_boxes.half_y, true),
-           CheckInterval("random_boxes.heading_degrees", d.random_boxes.heading_degrees, false),
-           CheckInterval("goal.offset", d.goal.offset, false),
-           CheckInterval("goal.x", d.goal.x, false),
-           CheckInterval("goal.y", d.goal.y, false),
-           CheckInterval("goal.radius", d.goal.radius, true),
-           CheckNumber("goal.depth", d.goal.depth, d.goal.depth >= 0, "must be >= 0"),
-           CheckInterval("start.x", d.start.x, false),
-           CheckInterval("start.y", d.start.y, false),
-           CheckInterval("start.heading_degrees", d.start.heading_degrees, false),
-           CheckNumber("start.per_world", d.start.per_world,
-                       d.start.per_world >= 1 && d.start.per_world <= 10000, "must be in 1..10000"),
-           CheckNumber("start.clearance", d.start.clearance, d.start.clearance >= 0,
-                       "must be >= 0"),
-           CheckNumber("disturbance.intensity", push.intensity, push.intensity >= 0,
-                       "must be >= 0"),
-           CheckNumber("disturbance.length_scale", push.length_scale, push.length_scale >= 0.001,
-                       "must be >= 0.001"),
-           CheckNumber("disturbance.shortest_wavelength", push.shortest_wavelength,
-                       push.shortest_wavelength >= 0.001, "must be >= 0.001"),
-           CheckNumber("disturbance.modes", push.modes,
-                       push.modes >= 8 && push.modes <= 4096 && push.modes % 8 == 0,
-                       "must be a multiple of 8 in 8..4096"),
-           CheckNumber("disturbance.half_width", push.half_width, push.half_width >= 0,
-                       "must be >= 0"),
-       }) {
-    if (error) return error;
-  }
+  if (auto error = CheckRanges(d)) return error;
   for (std::size_t row = 0; row < d.walls.size(); ++row) {
     // As the floats that the wall will be.
     const auto f = [](double value) { return static_cast<double>(static_cast<float>(value)); };
     if (std::hypot(f(d.walls[row][2]) - f(d.walls[row][0]),
                    f(d.walls[row][3]) - f(d.walls[row][1])) < 1e-3) {
       return FieldError{fmt::format("walls[{}]", row), "shorter than 1e-3 m: must have two ends"};
-    }
-  }
-  for (std::size_t axis = 0; axis < 3; ++axis) {
-    if (auto error = CheckNumber(fmt::format("disturbance.gain[{}]", axis), push.gain[axis],
-                                 std::isfinite(push.gain[axis]), "must be finite")) {
-      return error;
     }
   }
   if (d.goal.kind == Goal::Kind::kDisc && d.goal.depth >= d.goal.radius.low) {
@@ -187,7 +193,8 @@ std::optional<FieldError> Validate(const WorldDistribution& d) {
   return std::nullopt;
 }
 
-void DrawWorld(const WorldDistribution& d, Key key, Kernel kernel, World& world) {
+void DrawWorld(const WorldDistribution& d, double robot_radius, Key key, Kernel kernel,
+               World& world) {
   world.ClearObstacles();
   const auto f = [](double value) { return static_cast<float>(value); };
   const RandomBlock counts = key.Block(Address(Draw::kCounts));
@@ -218,7 +225,7 @@ void DrawWorld(const WorldDistribution& d, Key key, Kernel kernel, World& world)
   }
 
   world.goal = DrawGoal(d.goal, key);
-  DrawStarts(d.start, key, world);
+  DrawStarts(d.start, robot_radius, key, world);
 
   Disturbance& push = world.disturbance;
   push.kind = d.disturbance.kind;

@@ -23,14 +23,14 @@ WorldDistribution TextWorld() {
 
 World DrawOne(const WorldDistribution& distribution, Key key) {
   World world;
-  DrawWorld(distribution, key, BestKernel(), world);
+  DrawWorld(distribution, 0, key, BestKernel(), world);
   return world;
 }
 
 std::vector<World> DrawMany(const WorldDistribution& distribution, Key key, int num_worlds) {
   std::vector<World> worlds(static_cast<std::size_t>(num_worlds));
   for (std::size_t w = 0; w < worlds.size(); ++w) {
-    DrawWorld(distribution, key.Fork(w), BestKernel(), worlds[w]);
+    DrawWorld(distribution, 0, key.Fork(w), BestKernel(), worlds[w]);
   }
   return worlds;
 }
@@ -226,7 +226,7 @@ TEST(DrawWorld, LeavesTheStraightWayFreeAsOftenAsIndependentDiscsDo) {
     double free = 0;
     World world;
     for (std::uint64_t w = 0; w < kTrials; ++w) {
-      DrawWorld(distribution, Key(1).Fork(w), BestKernel(), world);
+      DrawWorld(distribution, 0, Key(1).Fork(w), BestKernel(), world);
       free += StraightIsFree(world) ? 1 : 0;
     }
     EXPECT_NEAR(free / kTrials, expected, 5 * std::sqrt(expected * (1 - expected) / kTrials));
@@ -269,8 +269,8 @@ TEST(DrawWorld, GivesTheSameBitsInBothKernelsAndInAUsedWorld) {
   for (std::uint64_t w = 0; w < 1000; ++w) {
     const WorldDistribution distribution = w % 2 == 0 ? EverythingRandom() : TextWorld();
     World scalar;
-    DrawWorld(distribution, Key(5).Fork(w), Kernel::kScalar, scalar);
-    DrawWorld(distribution, Key(5).Fork(w), BestKernel(), used);
+    DrawWorld(distribution, 0, Key(5).Fork(w), Kernel::kScalar, scalar);
+    DrawWorld(distribution, 0, Key(5).Fork(w), BestKernel(), used);
     ExpectSameBits(scalar, used);
   }
 }
@@ -330,7 +330,7 @@ TEST(DrawWorld, DrawsEverythingInAWorldIndependently) {
   std::vector<std::vector<double>> variables(41);
   World world;
   for (std::uint64_t w = 0; w < 2000; ++w) {
-    DrawWorld(distribution, Key(12).Fork(w), BestKernel(), world);
+    DrawWorld(distribution, 0, Key(12).Fork(w), BestKernel(), world);
     std::vector<float> values = {static_cast<float>(world.discs.size()),
                                  static_cast<float>(world.boxes.size())};
     for (std::size_t disc = 0; disc < 8; ++disc) {
@@ -396,6 +396,24 @@ TEST(DrawWorld, DrawsStartsFreeOfObstacles) {
   EXPECT_GT(near, 100) << "starts keep farther away than they must";
 }
 
+// The same bits whoever asks for the room: the distribution or the robot.
+TEST(DrawWorld, DrawsStartsWhereTheRobotFits) {
+  const auto starts = [](double clearance, double robot_radius) {
+    WorldDistribution distribution = EverythingRandom();
+    distribution.start.clearance = clearance;
+    std::vector<Pose> all;
+    World world;
+    for (std::uint64_t w = 0; w < 100; ++w) {
+      DrawWorld(distribution, robot_radius, Key(7).Fork(w), BestKernel(), world);
+      all.insert(all.end(), world.starts.begin(), world.starts.end());
+    }
+    return all;
+  };
+  EXPECT_EQ(starts(0.1, 0.4), starts(0.4, 0));
+  EXPECT_EQ(starts(0.4, 0.1), starts(0.4, 0));
+  EXPECT_NE(starts(0.1, 0), starts(0.4, 0));
+}
+
 TEST(DrawWorld, DrawsStartsUniformlyInAnEmptyWorld) {
   WorldDistribution distribution;
   distribution.start = {{-2, 2}, {1, 3}, {45, 135}, 4, 0.27};
@@ -454,9 +472,9 @@ TEST(DrawWorld, GivesEachWorldADisturbanceOfItsOwn) {
 TEST(DrawWorld, MakesNoWavesWithoutAField) {
   WorldDistribution distribution = TextWorld();
   World world;
-  DrawWorld(distribution, Key(1), BestKernel(), world);
+  DrawWorld(distribution, 0, Key(1), BestKernel(), world);
   distribution.disturbance.kind = Disturbance::Kind::kUniformNoise;
-  DrawWorld(distribution, Key(1), BestKernel(), world);
+  DrawWorld(distribution, 0, Key(1), BestKernel(), world);
   EXPECT_TRUE(world.disturbance.kx.empty());
   EXPECT_EQ(world.disturbance.half_width, 0.2F);
 }
@@ -547,59 +565,64 @@ TEST(Validate, NamesTheFieldItsValueAndTheRule) {
   using D = WorldDistribution;
   const std::vector<Case> cases = {
       {[](D& d) { d.random_discs.count = {-1, 3}; }, "random_discs.count",
-       "[-1, 3]: must be 0 <= low <= high <= 1000"},
+       "[-1, 3]: must be in 0..1000"},
       {[](D& d) { d.random_discs.count = {5, 3}; }, "random_discs.count",
-       "[5, 3]: must be 0 <= low <= high <= 1000"},
+       "[5, 3]: low end above high end"},
       {[](D& d) { d.random_boxes.count = {0, 1001}; }, "random_boxes.count",
-       "[0, 1001]: must be 0 <= low <= high <= 1000"},
+       "[0, 1001]: must be in 0..1000"},
       {[](D& d) { d.random_discs.x = {5, -5}; }, "random_discs.x",
        "[5, -5]: low end above high end"},
       {[](D& d) { d.random_discs.y = {0, 2e6}; }, "random_discs.y",
-       "[0, 2000000]: must be finite and at most 1e4 in size"},
+       "[0, 2000000]: must be in [-1e4, 1e4]"},
       {[&](D& d) { d.random_discs.y = {nan, 1}; }, "random_discs.y",
-       "[nan, 1]: must be finite and at most 1e4 in size"},
+       "[nan, 1]: must be in [-1e4, 1e4]"},
       {[](D& d) { d.random_discs.radius = {0, 0.2}; }, "random_discs.radius",
-       "[0, 0.2]: must be > 0"},
+       "[0, 0.2]: must be in [0.001, 1e4]"},
       {[](D& d) { d.random_discs.radius = {1e-4, 0.2}; }, "random_discs.radius",
-       "[0.0001, 0.2]: must be >= 0.001"},
+       "[0.0001, 0.2]: must be in [0.001, 1e4]"},
       {[](D& d) { d.random_boxes.x = {2, 1}; }, "random_boxes.x", "[2, 1]: low end above high end"},
       {[](D& d) { d.random_boxes.y = {2, 1}; }, "random_boxes.y", "[2, 1]: low end above high end"},
-      {[](D& d) { d.random_boxes.half_x = {-1, -1}; }, "random_boxes.half_x", "-1: must be > 0"},
-      {[](D& d) { d.random_boxes.half_y = {0, 0}; }, "random_boxes.half_y", "0: must be > 0"},
+      {[](D& d) { d.random_boxes.half_x = {-1, -1}; }, "random_boxes.half_x",
+       "-1: must be in [0.001, 1e4]"},
+      {[](D& d) { d.random_boxes.half_y = {0, 0}; }, "random_boxes.half_y",
+       "0: must be in [0.001, 1e4]"},
       {[](D& d) { d.random_boxes.heading_degrees = {90, 0}; }, "random_boxes.heading_degrees",
        "[90, 0]: low end above high end"},
       {[](D& d) { d.goal.offset = {11, 10}; }, "goal.offset", "[11, 10]: low end above high end"},
       {[](D& d) { d.goal.x = {1, 0}; }, "goal.x", "[1, 0]: low end above high end"},
       {[](D& d) { d.goal.y = {1, 0}; }, "goal.y", "[1, 0]: low end above high end"},
-      {[](D& d) { d.goal.radius = {0, 0}; }, "goal.radius", "0: must be > 0"},
-      {[](D& d) { d.goal.depth = -0.1; }, "goal.depth", "-0.1: must be >= 0"},
+      {[](D& d) { d.goal.radius = {0, 0}; }, "goal.radius", "0: must be in [0.001, 1e4]"},
+      {[](D& d) { d.goal.depth = -0.1; }, "goal.depth", "-0.1: must be in [0, 1e6]"},
       {[](D& d) { d.goal.normal = {0, 0}; }, "goal.normal", "[0, 0]: must have a direction"},
-      {[&](D& d) { d.goal.normal = {nan, 1}; }, "goal.normal", "[nan, 1]: must have a direction"},
+      {[&](D& d) { d.goal.normal = {nan, 1}; }, "goal.normal[0]", "nan: must be in [-1e6, 1e6]"},
       {[](D& d) { d.start.x = {1, 0}; }, "start.x", "[1, 0]: low end above high end"},
       {[](D& d) { d.start.y = {1, 0}; }, "start.y", "[1, 0]: low end above high end"},
       {[](D& d) { d.start.heading_degrees = {90, 0}; }, "start.heading_degrees",
        "[90, 0]: low end above high end"},
       {[](D& d) { d.start.per_world = 0; }, "start.per_world", "0: must be in 1..10000"},
       {[](D& d) { d.start.per_world = 10001; }, "start.per_world", "10001: must be in 1..10000"},
-      {[](D& d) { d.start.clearance = -1; }, "start.clearance", "-1: must be >= 0"},
-      {[&](D& d) { d.disturbance.intensity = nan; }, "disturbance.intensity", "nan: must be >= 0"},
+      {[](D& d) { d.start.clearance = -1; }, "start.clearance", "-1: must be in [0, 1e6]"},
+      {[&](D& d) { d.disturbance.intensity = nan; }, "disturbance.intensity",
+       "nan: must be in [0, 1e6]"},
       {[](D& d) { d.disturbance.length_scale = 0; }, "disturbance.length_scale",
-       "0: must be >= 0.001"},
+       "0: must be in [0.001, 1e6]"},
       {[](D& d) { d.disturbance.length_scale = 1e7; }, "disturbance.length_scale",
-       "10000000: must be at most 1e6"},
+       "10000000: must be in [0.001, 1e6]"},
       {[](D& d) { d.disturbance.shortest_wavelength = 0; }, "disturbance.shortest_wavelength",
-       "0: must be >= 0.001"},
+       "0: must be in [0.001, 1e6]"},
       {[](D& d) { d.disturbance.modes = 12; }, "disturbance.modes",
        "12: must be a multiple of 8 in 8..4096"},
       {[](D& d) { d.disturbance.half_width = -0.2; }, "disturbance.half_width",
-       "-0.2: must be >= 0"},
-      {[&](D& d) { d.disturbance.gain[1] = nan; }, "disturbance.gain[1]", "nan: must be finite"},
+       "-0.2: must be in [0, 1e6]"},
+      {[&](D& d) { d.disturbance.gain[1] = nan; }, "disturbance.gain[1]",
+       "nan: must be in [-1e6, 1e6]"},
       {[](D& d) { d.walls = {{0, 0, 1, 1}, {2, 2, 2, 2}}; }, "walls[1]",
        "shorter than 1e-3 m: must have two ends"},
       {[](D& d) { d.walls = {{0, 0, -2e6, 1}}; }, "walls[0][2]",
-       "-2000000: must be finite and at most 1e4 in size"},
-      {[](D& d) { d.boxes = {{0, 0, 1, 0, 0}}; }, "boxes[0][3]", "0: must be > 0"},
-      {[](D& d) { d.discs = {{0, 0, 1}, {0, 0, -1}}; }, "discs[1][2]", "-1: must be > 0"},
+       "-2000000: must be in [-1e4, 1e4]"},
+      {[](D& d) { d.boxes = {{0, 0, 1, 0, 0}}; }, "boxes[0][3]", "0: must be in [0.001, 1e4]"},
+      {[](D& d) { d.discs = {{0, 0, 1}, {0, 0, -1}}; }, "discs[1][2]",
+       "-1: must be in [0.001, 1e4]"},
   };
   for (const Case& c : cases) {
     WorldDistribution distribution = TextWorld();

@@ -25,9 +25,6 @@ constexpr float kLargest = 1e6F;        // of any number
 constexpr double kShortestWall = 1e-3;  // m
 constexpr double kShortestWave = 1e-3;  // m
 
-constexpr std::array<std::string_view, 3> kDisturbanceKinds = {"none", "von-karman",
-                                                               "uniform-noise"};
-
 // ---------------------------------------------------------------------------------- writing
 
 // A document that keeps its fields in the order they are written. A float goes in as the double of
@@ -65,7 +62,7 @@ OrderedJson GoalToJson(const Goal& goal) {
 
 OrderedJson DisturbanceToJson(const Disturbance& push) {
   OrderedJson json;
-  json["kind"] = kDisturbanceKinds[static_cast<std::size_t>(push.kind)];
+  json["kind"] = NameOf(push.kind);
   if (push.kind != Disturbance::Kind::kNone) json["gain"] = push.gain;
   if (push.kind == Disturbance::Kind::kVonKarman) {
     json["intensity"] = push.intensity;
@@ -323,11 +320,9 @@ Problem ReadDisturbance(const Json& world, Disturbance& push) {
   if (!json->is_object()) return CheckFields(*json, "disturbance", {});
   const Json* const kind_json = FindField(*json, "kind");
   if (kind_json == nullptr) return "disturbance.kind: missing";
-  std::size_t kind = 0;
-  if (const Problem problem = ReadName(*kind_json, kDisturbanceKinds, kind)) {
+  if (const Problem problem = ReadEnum(*kind_json, kWords<Disturbance::Kind>, push.kind)) {
     return "disturbance.kind = " + *problem;
   }
-  push.kind = static_cast<Disturbance::Kind>(kind);
   switch (push.kind) {
     case Disturbance::Kind::kVonKarman:
       return ReadVonKarman(*json, push);

@@ -99,7 +99,7 @@ WorldDistribution RichDistribution() {
 World Draw(const WorldDistribution& distribution, std::uint64_t seed) {
   EXPECT_FALSE(Validate(distribution).has_value());
   World world;
-  DrawWorld(distribution, Key(seed), BestKernel(), world);
+  DrawWorld(distribution, 0, Key(seed), BestKernel(), world);
   return world;
 }
 

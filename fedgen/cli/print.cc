@@ -1,8 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "fedgen/cli/exit_code.h"
-
-#include <string>
-
 #include "fedgen/cli/print.h"
 
 namespace fedgen {

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fedgen/fuse/cloud.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+#include "fedgen/base/check.h"
+#include "fedgen/base/hash.h"
+
+namespace fedgen {
+namespace {
+
+constexpr int kJoin = 0;
+constexpr std::int64_t kMaxEpisodes = 1'000'000'000'000;  // of a learner; a million can be added
+constexpr int SubmitStep(int round) { return 2 * round - 1; }
+constexpr int CloseStep(int round) { return 2 * round; }
+
+Error Refused(LearnerId learner, const std::string& problem) {
+  return {ErrorCode::kMismatch, fmt::format("learner {}: {}", learner.name(), problem)};
+}
+
+Error Stranger(LearnerId learner) { return Refused(learner, "is not part of this run"); }
+
+}  // namespace
+
+Cloud::Cloud(const FederationOptions& options, std::span<const LearnerId> learners)
+    : options_(options) {
+  for (const LearnerId learner : learners) state_.members[learner].origin = learner;
+  FEDGEN_CHECK(!state_.members.empty(), "a run of no learner");
+  state_.waiting = static_cast<std::int64_t>(state_.members.size());
+}
+
+// The member if what it says is new, nothing if it is a repetition.
+Result<Member*> Cloud::Hear(int step, LearnerId learner, const std::string& bytes) {
+  const auto found = state_.members.find(learner);
+  if (found == state_.members.end()) return Stranger(learner);
+  Member& member = found->second;
+  if (step > state_.step) return Refused(learner, "speaks of a round that has not begun");
+  const std::string hash = Sha256Hex(bytes);
+  const auto said = member.heard.find(step);
+  if (said == member.heard.end()) {
+    if (step < state_.step) return nullptr;  // of long ago; it was answered then
+    member.heard.emplace(step, hash);
+    // A host that was killed repeats its last round, two steps, and no more.
+    member.heard.erase(member.heard.begin(), member.heard.lower_bound(step - 2));
+    return &member;
+  }
+  if (said->second != hash) return Refused(learner, "says something else than before");
+  return nullptr;
+}
+
+bool Cloud::IsPolicy(std::span<const float> theta) const {
+  return theta.size() == state_.num_parameters &&
+         std::ranges::all_of(theta, [](float value) { return std::isfinite(value); });
+}
+
+Result<void> Cloud::Check(const Submission& s) const {
+  const bool sound = IsPolicy(s.theta) && s.hash == HashOf(s.theta) && s.y >= 0 && s.y <= 1 &&
+                     s.b >= 0 && std::isfinite(s.b) && state_.members.contains(s.origin);
+  if (!sound) return Refused(s.learner, "submits what is no measurement of a policy of this run");
+  return {};
+}
+
+// One more was heard. The last completes the step.
+void Cloud::Count(void (Cloud::*complete)()) {
+  if (--state_.waiting > 0) return;
+  (this->*complete)();
+  ++state_.step;
+  state_.waiting = static_cast<std::int64_t>(state_.members.size());
+  state_.mean = {};
+  state_.gathering = {};
+  state_.measured_anew = false;
+}
+
+Result<void> Cloud::Receive(const JoinMessage& message) {
+  if (!state_.members.contains(message.learner)) return Stranger(message.learner);
+  if (state_.num_parameters == 0) state_.num_parameters = message.theta.size();
+  if (message.theta.empty() || !IsPolicy(message.theta)) {
+    return Refused(message.learner, "begins with a policy of another size than the others");
+  }
+  const Member* member = FEDGEN_TRY(Hear(kJoin, message.learner, ToBytes(message)));
+  if (member == nullptr) return {};
+  state_.beginners[HashOf(message.theta)].push_back(message.learner);
+  if (message.learner == state_.members.begin()->first) state_.start = message.theta;
+  Count(&Cloud::CompleteJoin);
+  return {};
+}
+
+// Who begins with the same policy has the same origin.
+void Cloud::CompleteJoin() {
+  for (const auto& [hash, learners] : state_.beginners) {
+    const LearnerId first = options_.algorithm == Algorithm::kFedAvg ? state_.members.begin()->first
+                                                                     : std::ranges::min(learners);
+    for (const LearnerId learner : learners) {
+      Member& member = state_.members.at(learner);
+      member.initial_origin = member.origin = first;
+    }
+  }
+  state_.beginners.clear();
+  FindAverageOrigin();
+}
+
+// What a stranger may have made of a message, besides wrong policies.
+Result<void> Cloud::Check(const RoundMessage& message) const {
+  const auto refused = [&](const char* why) { return Refused(message.learner, why); };
+  if (state_.ending != Ending::kNotYet && message.round > round()) {
+    return refused("goes on though the run is over");
+  }
+  if (message.round < 1 || message.round > options_.rounds) return refused("names no round");
+  if (message.submission) {
+    FEDGEN_TRY(Check(*message.submission));
+    if (message.submission->learner != message.learner) return refused("speaks for another");
+    const int measured = message.submission->round;
+    if (measured < 1 || measured > message.round) return refused("names no round");
+  }
+  for (const Submission& judged : message.judged) {
+    FEDGEN_TRY(Check(judged));
+    if (!judged.learner.is_cloud()) return refused("judges what is no candidate");
+  }
+  for (const Verdict& verdict : message.verdicts) {
+    const bool sound = verdict.verifier == message.learner && std::isfinite(verdict.record.bound);
+    if (!sound) return refused("gives no verdict of its own");
+  }
+  if (options_.algorithm == Algorithm::kFedAvg && !IsPolicy(message.moved)) {
+    return refused("moved to what is no policy of this run");
+  }
+  if (message.episodes < 0 || message.episodes > kMaxEpisodes) return refused("miscounts episodes");
+  return {};
+}
+
+Result<void> Cloud::Receive(const RoundMessage& message) {
+  FEDGEN_TRY(Check(message));
+  const int step = SubmitStep(message.round);
+  Member* member = FEDGEN_TRY(Hear(step, message.learner, ToBytes(message)));
+  if (member == nullptr) return {};
+
+  const auto learn = [&](auto what) {
+    state_.knowledge = Merge(std::move(state_.knowledge), KnowledgeOf(std::move(what)));
+  };
+  for (const Submission& judged : message.judged) learn(judged);
+  for (const Verdict& verdict : message.verdicts) learn(verdict);
+  if (message.submission) {
+    learn(*message.submission);
+    state_.gathering.participants.push_back(message.learner);
+    state_.measured_anew |= message.submission->round > message.round - options_.average_every;
+    if (is_averaging_round() && message.submission->origin == state_.average_origin) {
+      state_.mean.Add(message.submission->theta);
+    }
+  }
+  if (options_.algorithm == Algorithm::kFedAvg) state_.mean.Add(message.moved);
+  member->episodes = message.episodes;
+  Count(&Cloud::CompleteSubmit);
+  return {};
+}
+
+// {Cloud update}, lines 17 and 18. (The algorithms we compare with fuse nothing; for them the
+// incumbent is a record of the best policy seen.)
+void Cloud::CompleteSubmit() {
+  RoundAnswer& answer = state_.gathering;
+  std::ranges::sort(answer.participants);
+  if (const Submission* incumbent = Incumbent(state_.knowledge)) answer.incumbent = *incumbent;
+  if (auto candidate = Nominate()) answer.candidates.push_back(*std::move(candidate));
+  if (options_.algorithm == Algorithm::kFedAvg) answer.mean = state_.mean.Mean();
+  for (const auto& [id, member] : state_.members) answer.episodes += member.episodes;
+  state_.answer = std::move(answer);
+}
+
+bool Cloud::is_averaging_round() const {
+  return options_.algorithm == Algorithm::kFedGen && options_.average_every > 0 &&
+         (state_.step + 1) / 2 % options_.average_every == 0;
+}
+
+// Beyond the paper: the mean of the policies of one origin, for the learner whose turn it is to
+// measure. A mean that was nominated before would only be measured again until it is lucky:
+// somebody must have measured anew since.
+std::optional<Candidate> Cloud::Nominate() const {
+  if (!is_averaging_round() || !state_.measured_anew || !state_.average_origin ||
+      state_.mean.count() < 2) {
+    return std::nullopt;
+  }
+  const auto turn = static_cast<std::size_t>((state_.step + 1) / 2 / options_.average_every);
+  const auto measurer =
+      std::next(state_.members.begin(), static_cast<std::ptrdiff_t>(turn % state_.members.size()));
+  return Candidate{measurer->first, *state_.average_origin, state_.mean.Mean()};
+}
+
+Result<void> Cloud::Receive(const CloseMessage& message) {
+  const bool over = state_.ending != Ending::kNotYet && message.round > round();
+  if (message.round < 1 || message.round > options_.rounds || over) {
+    return Refused(message.learner, "names no round");
+  }
+  if (!state_.members.contains(message.origin)) return Stranger(message.origin);
+  Member* member = FEDGEN_TRY(Hear(CloseStep(message.round), message.learner, ToBytes(message)));
+  if (member == nullptr) return {};
+  member->origin = message.origin;
+  member->settled = message.settled;
+  Count(&Cloud::CompleteClose);
+  return {};
+}
+
+void Cloud::CompleteClose() {
+  FindAverageOrigin();
+  const bool all_settled =
+      std::ranges::all_of(state_.members, [](const auto& entry) { return entry.second.settled; });
+  if (state_.step / 2 >= options_.rounds) {
+    state_.ending = Ending::kRounds;
+  } else if (options_.episodes > 0 && state_.answer.episodes >= options_.episodes) {
+    state_.ending = Ending::kEpisodes;
+  } else if (all_settled && state_.answer.candidates.empty()) {
+    state_.ending = Ending::kSettled;  // nothing will ever change
+  }
+}
+
+// Policies of one origin lie in one basin, where a mean makes sense. The smallest of the commonest.
+void Cloud::FindAverageOrigin() {
+  std::map<LearnerId, int> descendants;
+  for (const auto& [id, member] : state_.members) ++descendants[member.origin];
+  const auto commonest = std::ranges::max_element(
+      descendants, [](const auto& a, const auto& b) { return a.second < b.second; });
+  state_.average_origin.reset();
+  if (commonest->second >= 2) state_.average_origin = commonest->first;
+}
+
+Result<void> Cloud::Receive(const FinalMessage& message) {
+  const LearnerId learner = message.final.learner;
+  if (state_.ending == Ending::kNotYet) return Refused(learner, "ends before the run is over");
+  FEDGEN_TRY(Check(message.final));
+  const int step = SubmitStep(round() + 1);  // instead of another round
+  const Member* member = FEDGEN_TRY(Hear(step, learner, ToBytes(message)));
+  if (member == nullptr) return {};
+  state_.finals.emplace(RankOf(message.final), message.final);
+  if (state_.finals.size() > kMaxFinalists) state_.finals.erase(std::prev(state_.finals.end()));
+  if (options_.fuses() && message.final.origin == state_.average_origin) {
+    state_.mean.Add(message.final.theta);
+  }
+  Count(&Cloud::CompleteFinish);
+  return {};
+}
+
+void Cloud::CompleteFinish() {
+  if (state_.mean.count() > 1) state_.average = state_.mean.Mean();
+}
+
+std::optional<Welcome> Cloud::WelcomeOf(LearnerId learner) const {
+  const auto found = state_.members.find(learner);
+  if (state_.step == kJoin || found == state_.members.end()) return std::nullopt;
+  Welcome welcome{found->second.initial_origin, {}};
+  if (options_.algorithm == Algorithm::kFedAvg) welcome.start = state_.start;
+  return welcome;
+}
+
+const RoundAnswer* Cloud::AnswerTo(int round) const {
+  const int answered = state_.step / 2;  // the last round that everybody submitted in
+  return round >= 1 && round == answered ? &state_.answer : nullptr;
+}
+
+std::optional<Ending> Cloud::EndingAfter(int closed) const {
+  if (closed > round()) return std::nullopt;
+  return closed == round() ? state_.ending : Ending::kNotYet;
+}
+
+std::optional<Finalists> Cloud::FindFinalists() const {
+  if (state_.ending == Ending::kNotYet || state_.step % 2 != 0 || state_.finals.empty()) {
+    return std::nullopt;
+  }
+  Finalists finalists;
+  for (const auto& [rank, final] : state_.finals) finalists.finals.push_back(final);
+  std::ranges::sort(finalists.finals, {}, &Submission::learner);
+  if (const Submission* incumbent = Incumbent(state_.knowledge)) finalists.incumbent = *incumbent;
+  finalists.average = state_.average;
+  return finalists;
+}
+
+namespace {
+
+Error NotAllHere() {
+  return {ErrorCode::kUsage, "a local exchange waits for learners that live elsewhere"};
+}
+
+}  // namespace
+
+Result<std::vector<Welcome>> LocalExchange::Join(std::span<const JoinMessage> messages) {
+  for (const JoinMessage& message : messages) FEDGEN_TRY(cloud_.Receive(message));
+  std::vector<Welcome> welcomes;
+  for (const JoinMessage& message : messages) {
+    const std::optional<Welcome> welcome = cloud_.WelcomeOf(message.learner);
+    if (!welcome) return NotAllHere();
+    welcomes.push_back(*welcome);
+  }
+  return welcomes;
+}
+
+Result<RoundAnswer> LocalExchange::Submit(std::span<const RoundMessage> messages) {
+  for (const RoundMessage& message : messages) FEDGEN_TRY(cloud_.Receive(message));
+  const RoundAnswer* answer = cloud_.AnswerTo(messages.front().round);
+  if (answer == nullptr) return NotAllHere();
+  return *answer;
+}
+
+Result<Ending> LocalExchange::Close(std::span<const CloseMessage> messages) {
+  for (const CloseMessage& message : messages) FEDGEN_TRY(cloud_.Receive(message));
+  const std::optional<Ending> ending = cloud_.EndingAfter(messages.front().round);
+  if (!ending) return NotAllHere();
+  return *ending;
+}
+
+Result<Finalists> LocalExchange::Finish(std::span<const FinalMessage> messages) {
+  for (const FinalMessage& message : messages) FEDGEN_TRY(cloud_.Receive(message));
+  std::optional<Finalists> finalists = cloud_.FindFinalists();
+  if (!finalists) return NotAllHere();
+  return *std::move(finalists);
+}
+
+}  // namespace fedgen

@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fedgen/fuse/cloud.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+
+namespace fedgen {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr LearnerId kA(0), kB(1), kC(2);
+
+std::vector<LearnerId> Ids(std::uint32_t count) {
+  std::vector<LearnerId> ids;
+  for (std::uint32_t i = 0; i < count; ++i) ids.emplace_back(i);
+  return ids;
+}
+
+Submission Make(LearnerId learner, int round, LearnerId origin, double y,
+                std::vector<float> theta) {
+  Submission s;
+  s.learner = learner;
+  s.round = round;
+  s.origin = origin;
+  s.y = y;
+  s.b = 0.125;
+  s.theta = std::move(theta);
+  s.hash = HashOf(s.theta);
+  return s;
+}
+
+RoundMessage Says(int round, const Submission& submission, std::int64_t episodes = 0) {
+  RoundMessage message;
+  message.learner = submission.learner;
+  message.round = round;
+  message.submission = submission;
+  message.episodes = episodes;
+  return message;
+}
+
+void ExpectRefused(const Result<void>& result, const char* why) {
+  ASSERT_FALSE(result) << why;
+  EXPECT_EQ(result.error().code, ErrorCode::kMismatch);
+  EXPECT_THAT(result.error().message, HasSubstr(why));
+}
+
+// Everybody joins with a policy of two numbers.
+void JoinAll(Cloud& cloud, std::uint32_t count) {
+  for (const LearnerId id : Ids(count)) {
+    ASSERT_TRUE(cloud.Receive(JoinMessage{id, {static_cast<float>(id.index()), 1}}));
+  }
+}
+
+// A round in which everybody closes with this origin, settled or not.
+void CloseAll(Cloud& cloud, int round, std::uint32_t count, LearnerId origin, bool settled) {
+  for (const LearnerId id : Ids(count)) {
+    ASSERT_TRUE(cloud.Receive(CloseMessage{id, round, origin, settled}));
+  }
+}
+
+TEST(Cloud, WelcomesWhenEverybodyHasJoined) {
+  Cloud cloud({}, Ids(3));
+  ASSERT_TRUE(cloud.Receive(JoinMessage{kC, {5, 5}}));
+  ASSERT_TRUE(cloud.Receive(JoinMessage{kB, {5, 5}}));
+  EXPECT_FALSE(cloud.WelcomeOf(kB));
+  ASSERT_TRUE(cloud.Receive(JoinMessage{kA, {1, 2}}));
+  // Learners that begin alike have the first of them as origin.
+  EXPECT_EQ(cloud.WelcomeOf(kA)->origin, kA);
+  EXPECT_EQ(cloud.WelcomeOf(kB)->origin, kB);
+  EXPECT_EQ(cloud.WelcomeOf(kC)->origin, kB);
+  EXPECT_THAT(cloud.WelcomeOf(kC)->start, IsEmpty());
+  EXPECT_FALSE(cloud.WelcomeOf(LearnerId(7)));
+
+  FederationOptions fedavg;
+  fedavg.algorithm = Algorithm::kFedAvg;
+  Cloud average(fedavg, Ids(3));
+  JoinAll(average, 3);
+  for (const LearnerId id : Ids(3)) {
+    EXPECT_THAT(average.WelcomeOf(id)->start, ElementsAre(0, 1));
+    EXPECT_EQ(average.WelcomeOf(id)->origin, kA);
+  }
+}
+
+TEST(Cloud, RemembersTheBestOfAllRounds) {
+  Cloud cloud({}, Ids(2));
+  JoinAll(cloud, 2);
+  ASSERT_TRUE(cloud.Receive(Says(1, Make(kB, 1, kB, 0.5, {2, 0}), 10)));
+  EXPECT_EQ(cloud.AnswerTo(1), nullptr);
+  ASSERT_TRUE(cloud.Receive(Says(1, Make(kA, 1, kA, 0.25, {1, 0}), 7)));
+  ASSERT_NE(cloud.AnswerTo(1), nullptr);
+  EXPECT_EQ(cloud.AnswerTo(1)->incumbent->learner, kA);
+  EXPECT_THAT(cloud.AnswerTo(1)->participants, ElementsAre(kA, kB));
+  EXPECT_EQ(cloud.AnswerTo(1)->episodes, 17);
+  EXPECT_EQ(cloud.EndingAfter(1), std::nullopt);
+  CloseAll(cloud, 1, 2, kA, false);
+  EXPECT_EQ(cloud.EndingAfter(1), Ending::kNotYet);
+  ASSERT_TRUE(cloud.Receive(Says(2, Make(kA, 2, kA, 0.875, {3, 0}))));
+  ASSERT_TRUE(cloud.Receive(Says(2, Make(kB, 2, kB, 0.4375, {4, 0}))));
+  EXPECT_EQ(cloud.AnswerTo(1), nullptr);
+  EXPECT_EQ(cloud.AnswerTo(2)->incumbent->round, 1);
+  EXPECT_THAT(cloud.AnswerTo(2)->incumbent->theta, ElementsAre(1, 0));
+  EXPECT_THAT(cloud.AnswerTo(2)->candidates, IsEmpty());
+}
+
+TEST(Cloud, TakesAMessageOnceAndRefusesAnotherInItsPlace) {
+  Cloud cloud({}, Ids(2));
+  const JoinMessage join{kA, {1, 2}};
+  ASSERT_TRUE(cloud.Receive(join));
+  const std::string before = ToBytes(cloud.state());
+  ASSERT_TRUE(cloud.Receive(join));
+  EXPECT_EQ(ToBytes(cloud.state()), before);
+  ExpectRefused(cloud.Receive(JoinMessage{kA, {1, 3}}), "something else than before");
+  ExpectRefused(cloud.Receive(JoinMessage{LearnerId(2), {1, 2}}), "not part of this run");
+  ExpectRefused(cloud.Receive(JoinMessage{kB, {1, 2, 3}}), "another size");
+  ExpectRefused(cloud.Receive(Says(1, Make(kA, 1, kA, 0.5, {1, 2}))), "has not begun");
+  ASSERT_TRUE(cloud.Receive(JoinMessage{kB, {3, 4}}));
+
+  const RoundMessage one = Says(1, Make(kA, 1, kA, 0.5, {1, 2}));
+  ASSERT_TRUE(cloud.Receive(one));
+  ASSERT_TRUE(cloud.Receive(Says(1, Make(kB, 1, kB, 0.75, {3, 4}))));
+  const RoundAnswer answer = *cloud.AnswerTo(1);
+  CloseAll(cloud, 1, 2, kA, false);
+  // A host that was killed repeats its round: the same bytes change nothing, others are refused.
+  const std::string then = ToBytes(cloud.state());
+  ASSERT_TRUE(cloud.Receive(one));
+  ASSERT_TRUE(cloud.Receive(CloseMessage{kA, 1, kA, false}));
+  EXPECT_EQ(ToBytes(cloud.state()), then);
+  EXPECT_EQ(ToBytes(*cloud.AnswerTo(1)), ToBytes(answer));
+  EXPECT_EQ(cloud.EndingAfter(1), Ending::kNotYet);
+  ExpectRefused(cloud.Receive(Says(1, Make(kA, 1, kA, 0.25, {1, 2}))),
+                "something else than before");
+  ExpectRefused(cloud.Receive(CloseMessage{kA, 1, kA, true}), "something else than before");
+  EXPECT_EQ(ToBytes(cloud.state()), then);
+}
+
+TEST(Cloud, RefusesWhatIsNoMeasurement) {
+  Cloud cloud({}, Ids(2));
+  JoinAll(cloud, 2);
+  const std::string before = ToBytes(cloud.state());
+  const auto spoiled = [&](const std::function<void(Submission&)>& spoil) {
+    Submission s = Make(kA, 1, kA, 0.5, {1, 2});
+    spoil(s);
+    return cloud.Receive(Says(1, s));
+  };
+  const char* const no = "no measurement";
+  ExpectRefused(spoiled([](Submission& s) { s.y = 1.5; }), no);
+  ExpectRefused(spoiled([](Submission& s) { s.y = std::nan(""); }), no);
+  ExpectRefused(spoiled([](Submission& s) { s.b = -1; }), no);
+  ExpectRefused(spoiled([](Submission& s) { s.theta[0] = 9; }), no);  // not what the hash says
+  ExpectRefused(spoiled([](Submission& s) {
+                  s.theta = {1, 2, 3};
+                  s.hash = HashOf(s.theta);
+                }),
+                no);
+  ExpectRefused(spoiled([](Submission& s) {
+                  s.theta[1] = std::numeric_limits<float>::infinity();
+                  s.hash = HashOf(s.theta);
+                }),
+                no);
+  ExpectRefused(spoiled([](Submission& s) { s.origin = LearnerId(9); }), no);
+  const auto said = [&](const std::function<void(RoundMessage&)>& spoil) {
+    RoundMessage message = Says(1, Make(kA, 1, kA, 0.5, {1, 2}));
+    spoil(message);
+    return cloud.Receive(message);
+  };
+  ExpectRefused(said([](RoundMessage& m) { m.learner = kB; }), "speaks for another");
+  ExpectRefused(said([](RoundMessage& m) { m.round = 0; }), "names no round");
+  ExpectRefused(said([](RoundMessage& m) { m.round = std::numeric_limits<int>::max(); }),
+                "names no round");
+  ExpectRefused(said([](RoundMessage& m) { m.round = std::numeric_limits<int>::min(); }),
+                "names no round");
+  ExpectRefused(said([](RoundMessage& m) { m.judged = {*m.submission}; }), "no candidate");
+  ExpectRefused(said([](RoundMessage& m) { m.verdicts = {{kB, {}}}; }), "no verdict of its own");
+  ExpectRefused(said([](RoundMessage& m) { m.verdicts = {{kA, {std::nan(""), kB, 1, ""}}}; }),
+                "no verdict of its own");
+  ExpectRefused(said([](RoundMessage& m) { m.episodes = -1; }), "miscounts episodes");
+  ExpectRefused(said([](RoundMessage& m) { m.learner = m.submission->learner = LearnerId(7); }),
+                "not part of this run");
+  ExpectRefused(cloud.Receive(CloseMessage{kA, std::numeric_limits<int>::max(), kA, true}),
+                "names no round");
+  ExpectRefused(cloud.Receive(CloseMessage{kA, 1, LearnerId(5), true}), "not part of this run");
+  EXPECT_EQ(ToBytes(cloud.state()), before);
+
+  // A stranger does not decide how large policies are.
+  Cloud fresh({}, Ids(1));
+  ExpectRefused(fresh.Receive(JoinMessage{kB, {1, 2, 3}}), "not part of this run");
+  ExpectRefused(fresh.Receive(JoinMessage{kA, {}}), "another size");
+  EXPECT_TRUE(fresh.Receive(JoinMessage{kA, {1, 2}}));
+}
+
+TEST(Cloud, EndsTheRunForOneOfThreeReasons) {
+  const auto run = [](FederationOptions options, bool settled, std::int64_t episodes) {
+    Cloud cloud(options, Ids(1));
+    JoinAll(cloud, 1);
+    EXPECT_TRUE(cloud.Receive(Says(1, Make(kA, 1, kA, 0.5, {1, 2}), episodes)));
+    CloseAll(cloud, 1, 1, kA, settled);
+    return *cloud.EndingAfter(1);
+  };
+  EXPECT_EQ(run({.rounds = 2, .episodes = 10}, false, 9), Ending::kNotYet);
+  EXPECT_EQ(run({.rounds = 2, .episodes = 10}, false, 10), Ending::kEpisodes);
+  EXPECT_EQ(run({.rounds = 2}, true, 10), Ending::kSettled);
+  EXPECT_EQ(run({.rounds = 1}, true, 10), Ending::kRounds);
+}
+
+// Three learners, two of one origin; every second round their mean is nominated, for the learner
+// whose turn it is, if somebody measured anew since the last time.
+TEST(Cloud, NominatesTheMeanOfTheCommonestOrigin) {
+  Cloud cloud({.rounds = 100, .average_every = 2}, Ids(3));
+  JoinAll(cloud, 3);
+  const auto round = [&](int k, int measured) {
+    RoundMessage with_judged = Says(k, Make(kA, measured, kB, 0.5, {1, 4}));
+    with_judged.judged = {Make(LearnerId::Cloud(), k, kB, 0.25, {50, 50})};
+    EXPECT_TRUE(cloud.Receive(with_judged));
+    EXPECT_TRUE(cloud.Receive(Says(k, Make(kC, 1, kC, 0.5, {9, 9}))));
+    EXPECT_TRUE(cloud.Receive(Says(k, Make(kB, 1, kB, 0.5, {2, 0}))));
+    const std::vector<Candidate> candidates = cloud.AnswerTo(k)->candidates;
+    EXPECT_EQ(cloud.AnswerTo(k)->incumbent->learner, LearnerId::Cloud());
+    EXPECT_THAT(cloud.AnswerTo(k)->participants, ElementsAre(kA, kB, kC));
+    EXPECT_TRUE(cloud.Receive(CloseMessage{kA, k, kB, false}));
+    EXPECT_TRUE(cloud.Receive(CloseMessage{kB, k, kB, false}));
+    EXPECT_TRUE(cloud.Receive(CloseMessage{kC, k, kC, false}));
+    return candidates;
+  };
+  EXPECT_THAT(round(1, 1), IsEmpty());
+  const std::vector<Candidate> second = round(2, 2);
+  ASSERT_THAT(second, SizeIs(1));
+  EXPECT_THAT(second[0].theta, ElementsAre(1.5F, 2.0F));  // not the Cloud's own
+  EXPECT_EQ(second[0].origin, kB);
+  EXPECT_EQ(second[0].measurer, kB);
+  EXPECT_THAT(round(3, 3), IsEmpty());
+  const std::vector<Candidate> fourth = round(4, 3);
+  ASSERT_THAT(fourth, SizeIs(1));
+  EXPECT_EQ(fourth[0].measurer, kC);
+  EXPECT_THAT(round(5, 5), IsEmpty());
+  const std::vector<Candidate> sixth = round(6, 5);
+  ASSERT_THAT(sixth, SizeIs(1));
+  EXPECT_EQ(sixth[0].measurer, kA);
+  EXPECT_THAT(round(7, 5), IsEmpty());
+  EXPECT_THAT(round(8, 5), IsEmpty()) << "nobody measured since";
+}
+
+TEST(Cloud, GathersFinalistsAfterTheEnd) {
+  Cloud cloud({.rounds = 1}, Ids(3));
+  JoinAll(cloud, 3);
+  for (const LearnerId id : Ids(3)) {
+    ASSERT_TRUE(cloud.Receive(Says(1, Make(id, 1, id, 0.5, {1, 2}))));
+  }
+  ExpectRefused(cloud.Receive(FinalMessage{Make(kA, 1, kA, 0.5, {1, 2})}),
+                "before the run is over");
+  ASSERT_TRUE(cloud.Receive(CloseMessage{kA, 1, kC, false}));
+  ASSERT_TRUE(cloud.Receive(CloseMessage{kB, 1, kB, false}));
+  ASSERT_TRUE(cloud.Receive(CloseMessage{kC, 1, kC, false}));
+  ASSERT_EQ(cloud.EndingAfter(1), Ending::kRounds);
+  ExpectRefused(cloud.Receive(Says(2, Make(kA, 2, kA, 0.5, {1, 2}))), "the run is over");
+  ASSERT_TRUE(cloud.Receive(FinalMessage{Make(kC, 1, kC, 0.25, {3, 8})}));
+  ASSERT_TRUE(cloud.Receive(FinalMessage{Make(kB, 1, kB, 0.5, {9, 9})}));
+  EXPECT_FALSE(cloud.FindFinalists());
+  ASSERT_TRUE(cloud.Receive(FinalMessage{Make(kA, 1, kC, 0.75, {1, 2})}));
+  ASSERT_TRUE(cloud.Receive(FinalMessage{Make(kA, 1, kC, 0.75, {1, 2})}));
+  const auto finalists = cloud.FindFinalists();
+  ASSERT_TRUE(finalists);
+  ASSERT_THAT(finalists->finals, SizeIs(3));
+  EXPECT_EQ(finalists->finals[0].learner, kA);
+  EXPECT_EQ(finalists->finals[2].learner, kC);
+  EXPECT_THAT(finalists->average, ElementsAre(2, 5));
+  EXPECT_EQ(finalists->incumbent->learner, kA);
+}
+
+// A verdict on the incumbent makes the next record the incumbent.
+TEST(Cloud, HeedsVerdicts) {
+  Cloud cloud({}, Ids(2));
+  JoinAll(cloud, 2);
+  const Submission boast = Make(kA, 1, kA, 0, {1, 0});
+  ASSERT_TRUE(cloud.Receive(Says(1, boast)));
+  ASSERT_TRUE(cloud.Receive(Says(1, Make(kB, 1, kB, 0.5, {2, 0}))));
+  EXPECT_EQ(cloud.AnswerTo(1)->incumbent->learner, kA);
+  CloseAll(cloud, 1, 2, kA, false);
+  RoundMessage message = Says(2, Make(kB, 2, kB, 0.75, {3, 0}));
+  message.verdicts = {{kB, RankOf(boast)}};
+  ASSERT_TRUE(cloud.Receive(message));
+  ASSERT_TRUE(cloud.Receive(Says(2, Make(kA, 2, kA, 0.25, {4, 0}))));
+  EXPECT_EQ(cloud.AnswerTo(2)->incumbent->learner, kB);
+  EXPECT_EQ(cloud.AnswerTo(2)->incumbent->round, 1);
+}
+
+// What the Cloud keeps of many learners and rounds: some hundred bytes each, no policy each.
+TEST(Cloud, StaysSmallWithManyLearnersAndRounds) {
+  constexpr std::uint32_t kLearners = 2000;
+  constexpr std::size_t kParameters = 500;
+  Cloud cloud({.rounds = 100, .average_every = 2}, Ids(kLearners));
+  const auto theta_of = [](LearnerId id, int round) {
+    std::vector<float> theta(kParameters, static_cast<float>(id.index()));
+    theta[0] = static_cast<float>(round);
+    return theta;
+  };
+  for (const LearnerId id : Ids(kLearners)) {
+    ASSERT_TRUE(cloud.Receive(JoinMessage{id, theta_of(id, 0)}));
+  }
+  std::size_t first = 0;
+  for (int round = 1; round <= 6; ++round) {
+    for (const LearnerId id : Ids(kLearners)) {
+      ASSERT_TRUE(cloud.Receive(Says(round, Make(id, round, id, 0.5, theta_of(id, round)))));
+    }
+    CloseAll(cloud, round, kLearners, kA, false);
+    const std::size_t size = ToBytes(cloud.state()).size();
+    if (round == 2) first = size;
+    EXPECT_LE(size, std::size_t{kLearners} * 400 + 20 * kParameters * sizeof(float)) << round;
+    if (round > 2) {
+      EXPECT_LE(size, first + 10000) << round;
+    }
+  }
+}
+
+TEST(LocalExchange, SaysThatItHasNoOthersToWaitFor) {
+  Cloud cloud({}, Ids(2));
+  LocalExchange exchange(cloud);
+  const JoinMessage alone[] = {{kA, {1, 2}}};
+  const auto joined = exchange.Join(alone);
+  ASSERT_FALSE(joined);
+  EXPECT_THAT(joined.error().message, HasSubstr("live elsewhere"));
+}
+
+}  // namespace
+}  // namespace fedgen

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fedgen/run/local_run.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <vector>
+
+#include "fedgen/base/file.h"
+#include "fedgen/fuse/checkpoint.h"
+#include "fedgen/learn/navigation.h"
+#include "fedgen/policy/policy.h"
+#include "fedgen/policy/policy_file.h"
+#include "fedgen/run/experiment.h"
+#include "fedgen/run/race.h"
+#include "fedgen/run/run_tables.h"
+
+namespace fedgen {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Checkpoints hold four vectors per learner; this is a thousand learners of a large network.
+constexpr std::size_t kMaxCheckpointBytes = std::size_t{4} << 30;
+
+std::string InitialName(LearnerId learner) { return "initial-" + learner.name(); }
+
+Result<void> SavePolicyOf(const LocalRun& run, const std::string& name,
+                          std::span<const float> theta) {
+  return SavePolicy(MlpOf(ShapeOf(run.experiment.training()), theta), run.files.Policy(name),
+                    IfExists::kReplace);
+}
+
+MetricsRow MetricsOf(const RoundReport& report, const LearnerRound& from) {
+  MetricsRow row;
+  row.round = report.round;
+  row.learner = static_cast<int>(from.learner.number());
+  row.state = from.phase;
+  row.took_stock = from.took_stock;
+  row.kept_policy = from.kept_policy;
+  row.y = from.y;
+  row.b = from.b;
+  row.z_norm = from.z_norm;
+  row.spread = from.spread;
+  row.q = from.threshold;
+  row.step = from.step;
+  row.adopted_from = from.adopted_from;
+  row.zeta = from.zeta;
+  if (report.incumbent) {
+    row.incumbent_learner = report.incumbent->learner;
+    row.incumbent_round = report.incumbent->round;
+    row.incumbent_y = report.incumbent->y;
+    row.incumbent_b = report.incumbent->b;
+  }
+  row.episodes = from.episodes;
+  return row;
+}
+
+// Writes down what happens: rows, then the Cloud, then the host. A kill in between costs a round,
+// which the host then repeats to the same bytes; a Cloud that is ahead of it gives the same
+// answers.
+class Recorder final : public RunListener {
+ public:
+  /// `initial`: the policies that the learners would begin with if the Cloud said nothing.
+  Recorder(const LocalRun& run, const Cloud& cloud, std::vector<std::vector<float>> initial,
+           KeptTables& tables)
+      : run_(run),
+        fingerprint_(run.experiment.Fingerprint()),
+        shape_(ShapeOf(run.experiment.training())),
+        cloud_(cloud),
+        initial_(std::move(initial)),
+        tables_(tables) {}
+
+  Result<void> OnBegin(const Host& host) override {
+    for (std::size_t i = 0; i < initial_.size(); ++i) {
+      const LearnerId id = host.learners()[i]->id();
+      const std::optional<Welcome> welcome = cloud_.WelcomeOf(id);
+      const bool own = !welcome || welcome->start.empty();
+      FEDGEN_TRY(SavePolicyOf(run_, InitialName(id), own ? initial_[i] : welcome->start));
+    }
+    if (host.round() == 0 && run_.experiment.config.track_every > 0) {
+      FEDGEN_TRY(tables_.truth.Append(TruthRows(host, std::nullopt)));
+    }
+    return {};
+  }
+
+  Result<void> OnRound(const Host& host, const RoundReport& report, double seconds) override {
+    std::string rows;
+    for (const LearnerRound& row : report.learners) {
+      rows += FormatRow(MetricsOf(report, row)) + "\n";
+    }
+    FEDGEN_TRY(tables_.metrics.Append(rows));
+    tables_.seconds += seconds;
+    const TimingRow timing{report.round, tables_.seconds, report.episodes};
+    FEDGEN_TRY(AppendToFile(run_.files.Timing(), FormatRow(timing) + "\n"));
+    const int every = run_.experiment.config.track_every;
+    if (every > 0 && (report.ending != Ending::kNotYet || report.round % every == 0)) {
+      FEDGEN_TRY(tables_.truth.Append(TruthRows(host, report.incumbent)));
+    }
+    const CloudCheckpoint cloud{fingerprint_, cloud_.state()};
+    FEDGEN_TRY(WriteFileAtomically(run_.files.CloudCheckpoint(), CheckpointToBytes(cloud),
+                                   IfExists::kReplace));
+    HostCheckpoint checkpoint = CheckpointOf(host, fingerprint_);
+    checkpoint.beside = {tables_.metrics.Mark(), tables_.truth.Mark()};
+    return WriteFileAtomically(run_.files.HostCheckpoint(), CheckpointToBytes(checkpoint),
+                               IfExists::kReplace);
+  }
+
+  Result<void> OnEnd(const Host& host, const Finalists& finalists) override {
+    for (const auto& learner : host.learners()) {
+      const LearnerState& state = learner->state();
+      if (state.first_stop > 0) {
+        FEDGEN_TRY(SavePolicyOf(run_, "first-stop-" + learner->id().name(), state.first_stopped));
+      }
+      FEDGEN_TRY(SavePolicyOf(run_, "final-" + learner->id().name(), state.theta));
+    }
+    if (finalists.incumbent) {
+      FEDGEN_TRY(SavePolicyOf(run_, "incumbent", finalists.incumbent->theta));
+    }
+    return {};
+  }
+
+ private:
+  // How the learners' policies, and the incumbent, do on worlds that play no part in training.
+  std::string TruthRows(const Host& host, const std::optional<Submission>& incumbent) const {
+    const Experiment& experiment = run_.experiment;
+    const EvaluateOptions options = experiment.Evaluation(experiment.config.track_worlds);
+    const WorldSource worlds = experiment.Worlds(Stream::kEvaluation);
+    std::string rows;
+    const auto add = [&](std::optional<int> learner, const std::vector<float>& theta) {
+      const Policy policy = MlpOf(shape_, theta);
+      const Tally tally = Evaluate(experiment.task(), policy, worlds, options);
+      TruthRow row;
+      row.round = host.round();
+      row.learner = learner;
+      row.worlds = options.num_worlds;
+      row.starts = options.starts_per_world;
+      row.cost = MeanCost(tally);
+      row.safe_rate = SafeRate(tally);
+      rows += FormatRow(row) + "\n";
+    };
+    for (const auto& learner : host.learners()) {
+      add(static_cast<int>(learner->id().number()), learner->state().theta);
+    }
+    if (incumbent) add(std::nullopt, incumbent->theta);
+    return rows;
+  }
+
+  const LocalRun& run_;
+  std::string fingerprint_;
+  Mlp shape_;
+  const Cloud& cloud_;
+  std::vector<std::vector<float>> initial_;  // [learners] theta
+  KeptTables& tables_;
+};
+
+// Initial policies from files, instead of drawn ones.
+Result<void> LoadInitialPolicies(Config& config) {
+  const Mlp shape = ShapeOf(config.training);
+  for (std::size_t i = 0; i < config.initial_policies.size(); ++i) {
+    const std::string& path = config.initial_policies[i];
+    if (path.empty()) continue;
+    Mlp mlp = FEDGEN_TRY(LoadPolicy(path));
+    if (const auto mismatch = FindMismatch(mlp, shape)) {
+      return Error{ErrorCode::kMismatch, fmt::format("{}: {}", path, *mismatch)};
+    }
+    config.training.learners[i].initial_policy = std::move(mlp);
+  }
+  return {};
+}
+
+// Without a checkpoint a run begins again, which is right only if no round was finished. (The rows
+// of the first are written before its checkpoint.)
+Result<void> CheckNothingIsLost(const RunFiles& files) {
+  if (fs::exists(files.CloudCheckpoint())) {
+    const std::string path = files.CloudCheckpoint();
+    const std::string bytes = FEDGEN_TRY(ReadFile(path, kMaxCheckpointBytes));
+    const CloudState cloud = FEDGEN_TRY(CloudFromBytes(bytes, path)).cloud;
+    if (cloud.step > 3) {
+      return Error{ErrorCode::kData, fmt::format("{}: is missing, but {} is of a later round",
+                                                 files.HostCheckpoint(), path)};
+    }
+  }
+  if (!fs::exists(files.Metrics())) return {};
+  const Result<std::vector<MetricsRow>> rows = LoadMetrics(files.Metrics());
+  if (!rows || rows->empty() || rows->back().round <= 1) return {};
+  return Error{ErrorCode::kData,
+               fmt::format("{}: is missing, but {} holds {} rounds", files.HostCheckpoint(),
+                           files.Metrics(), rows->back().round)};
+}
+
+// Puts host and Cloud where the run was, and returns what the tables held then. The Cloud may be a
+// round ahead.
+Result<std::vector<FileMark>> Resume(const LocalRun& run, Host& host, Cloud& cloud) {
+  const std::string host_path = run.files.HostCheckpoint();
+  const std::string cloud_path = run.files.CloudCheckpoint();
+  if (!fs::exists(host_path)) {
+    if (fs::exists(run.files.OldCheckpoint())) {
+      return Error{ErrorCode::kData,
+                   fmt::format("{}: is of an older version: a run is continued by the program "
+                               "that began it",
+                               run.files.OldCheckpoint())};
+    }
+    FEDGEN_TRY(CheckNothingIsLost(run.files));
+    return std::vector<FileMark>();
+  }
+  const std::string fingerprint = run.experiment.Fingerprint();
+  const std::string host_bytes = FEDGEN_TRY(ReadFile(host_path, kMaxCheckpointBytes));
+  const std::string cloud_bytes = FEDGEN_TRY(ReadFile(cloud_path, kMaxCheckpointBytes));
+  const HostCheckpoint of_host = FEDGEN_TRY(HostFromBytes(host_bytes, host_path));
+  const CloudCheckpoint of_cloud = FEDGEN_TRY(CloudFromBytes(cloud_bytes, cloud_path));
+  FEDGEN_TRY(Restore(of_host, fingerprint, host_path, host));
+  FEDGEN_TRY(Restore(of_cloud, fingerprint, cloud_path, cloud));
+  const int ahead = cloud.round() - host.round();
+  if (ahead < 0 || ahead > 1) {
+    return Error{ErrorCode::kData,
+                 fmt::format("{}: is of round {}, {} of round {}: they are not of one run",
+                             host_path, host.round(), cloud_path, cloud.round())};
+  }
+  return of_host.beside;
+}
+
+}  // namespace
+
+Result<LocalRun> StartRun(Config config, std::uint64_t seed, const std::string& config_name,
+                          const std::string& directory) {
+  FEDGEN_TRY(LoadInitialPolicies(config));
+  const RunIdentity identity{seed, config_name};
+  // The run keeps what it begins with: the files named in the configuration may go or change.
+  std::vector<FileToBegin> given;
+  for (std::uint32_t i = 0; i < config.training.learners.size(); ++i) {
+    const auto& initial = config.training.learners[i].initial_policy;
+    if (initial) given.push_back({InitialName(LearnerId(i)), PolicyToBinary(*initial)});
+  }
+  RunFiles files = FEDGEN_TRY(CreateRun(directory, identity, config.resolved, given));
+  return LocalRun{std::move(files), identity, {std::move(config), seed}};
+}
+
+Result<LocalRun> ReopenRun(const std::string& directory) {
+  RunFiles files = FEDGEN_TRY(OpenRun(directory));
+  const RunIdentity identity = FEDGEN_TRY(LoadRunIdentity(files));
+  Config config = FEDGEN_TRY(LoadConfig(files.Config()));
+  for (std::uint32_t i = 0; i < config.initial_policies.size(); ++i) {
+    if (config.initial_policies[i].empty()) continue;
+    config.initial_policies[i] = files.Policy(InitialName(LearnerId(i)));
+  }
+  FEDGEN_TRY(LoadInitialPolicies(config));
+  return LocalRun{std::move(files), identity, {std::move(config), identity.seed}};
+}
+
+Result<RunSummary> Execute(const LocalRun& run, RunListeners listeners) {
+  const RunLock lock = FEDGEN_TRY(RunLock::Take(run.files));
+  FEDGEN_TRY(RemoveLeftovers(run.files));
+  const Experiment& experiment = run.experiment;
+  const std::vector<Seat> seats = SeatsOf(experiment.training(), experiment.key());
+  Host host = MakeHost(experiment.training(), seats, experiment.kernel, experiment.num_threads);
+  Cloud cloud = MakeCloud(experiment.training());
+  std::vector<std::vector<float>> initial;
+  for (const auto& learner : host.learners()) initial.push_back(learner->state().theta);
+  const std::vector<FileMark> marks = FEDGEN_TRY(Resume(run, host, cloud));
+  KeptTables tables = FEDGEN_TRY(run.files.KeepRounds(host.round(), marks));
+
+  Recorder recorder(run, cloud, std::move(initial), tables);
+  std::vector<RunListener*> all = {&recorder};
+  all.insert(all.end(), listeners.begin(), listeners.end());
+  LocalExchange exchange(cloud);
+  const Finalists finalists = FEDGEN_TRY(Train(host, exchange, all));
+  RunSummary summary = FEDGEN_TRY(Conclude(experiment, host, finalists, all));
+  summary.config_name = run.identity.config_name;
+
+  for (const Racer& racer : summary.race) {
+    if (racer.name == "average") FEDGEN_TRY(SavePolicyOf(run, racer.name, finalists.average));
+  }
+  FEDGEN_TRY(SavePolicy(summary.race[summary.winner].policy, run.files.Policy("best"),
+                        IfExists::kReplace));
+  if (summary.certificate) {
+    FEDGEN_TRY(WriteFileAtomically(run.files.Certificate(), CertificateToJson(*summary.certificate),
+                                   IfExists::kReplace));
+  }
+  FEDGEN_TRY(WriteFileAtomically(run.files.Summary(), RunSummaryJson(summary), IfExists::kReplace));
+  return summary;
+}
+
+}  // namespace fedgen

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "fedgen/base/kernel.h"
+#include "fedgen/base/result.h"
+#include "fedgen/fuse/exchange.h"
+#include "fedgen/fuse/host.h"
+#include "fedgen/rollout/evaluate.h"
+#include "fedgen/run/config.h"
+#include "fedgen/run/run_summary.h"
+
+namespace fedgen {
+
+// A run from its first round to its certificate. The loop knows nobody: the terminal's live view,
+// the tables, the checkpoints and whatever comes later are listeners.
+//
+//   Host host = MakeHost(...);
+//   const Finalists finalists = FEDGEN_TRY(Train(host, exchange, listeners));
+//   const RunSummary summary = FEDGEN_TRY(Conclude(experiment, host, finalists, listeners));
+
+/// Everything that the bytes of a run depend on, and how they are computed.
+struct Experiment {
+  Config config;
+  std::uint64_t seed = 1;        // names everything that is drawn
+  Kernel kernel = BestKernel();  // changes no bit
+  int num_threads = 1;           // changes no bit
+
+  const TrainingSettings& training() const { return config.training; }
+  const Task& task() const { return config.task(); }
+  Key key() const { return Key(seed); }
+  /// Names the run: a hash of configuration, seed and given initial policies.
+  std::string Fingerprint() const;
+  /// How policies are measured in this many worlds of the task.
+  EvaluateOptions Evaluation(std::int64_t num_worlds) const;
+  /// The worlds of the task that this stream of the seed names.
+  WorldSource Worlds(Stream stream) const;
+};
+
+/// What happens in a run, as it happens. An error ends the run.
+class RunListener {
+ public:
+  RunListener() = default;
+  virtual ~RunListener() = default;
+  RunListener(const RunListener&) = delete;
+  RunListener& operator=(const RunListener&) = delete;
+
+  /// Before the first round here. A run that goes on has host.round() > 0.
+  virtual Result<void> OnBegin(const Host& /*host*/) { return {}; }
+  /// After a round. `seconds` is what the round took, without the listeners.
+  virtual Result<void> OnRound(const Host& /*host*/, const RoundReport& /*report*/,
+                               double /*seconds*/) {
+    return {};
+  }
+  /// After the last round.
+  virtual Result<void> OnEnd(const Host& /*host*/, const Finalists& /*finalists*/) { return {}; }
+  /// During the race and the certification ("race", "certify"), in episodes.
+  virtual void OnProgress(std::string_view /*what*/, std::int64_t /*done*/,
+                          std::int64_t /*total*/) {}
+};
+using RunListeners = std::span<RunListener* const>;
+
+/// Runs rounds until the run is over. A host that has no round behind it joins first.
+Result<Finalists> Train(Host& host, Exchange& exchange, RunListeners listeners);
+
+/// The race, the certificate of its winner, and what is to be said about the run.
+Result<RunSummary> Conclude(const Experiment& experiment, const Host& host,
+                            const Finalists& finalists, RunListeners listeners);
+
+}  // namespace fedgen
