@@ -158,7 +158,7 @@ Result<std::vector<RolloutBenchRow>> RunRolloutBench(const RolloutBenchOptions& 
     const Result<Mlp> mlp = LoadPolicy(BenchPolicyPath(net));
     if (!mlp) return mlp.error();
     const Task task = BenchTask(net);
-    if (const auto mismatch = FindMismatch(*mlp, task.lidar, task.robot)) {
+    if (const auto mismatch = FindMismatch(*mlp, BodyOf(task))) {
       return Error{ErrorCode::kMismatch, fmt::format("{}: {}", BenchPolicyPath(net), *mismatch)};
     }
     rows.push_back(MeasureNet(net, *mlp, options));

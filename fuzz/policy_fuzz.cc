@@ -11,7 +11,7 @@
 #include "fuzz/one_line.h"
 
 // Any bytes are a policy or one line that says why not. A policy that is read has no problem, and
-// comes back the same through both forms.
+// comes back the same through both forms and, as a network, through version 1.
 
 namespace fedgen {
 namespace {
@@ -31,6 +31,11 @@ void Check(std::string_view bytes) {
   FEDGEN_CHECK(from_json.has_value(), "{}", from_json.error().message);
   FEDGEN_CHECK(PolicyToJson(*from_binary) == json, "{}", json);
   FEDGEN_CHECK(PolicyToBinary(*from_json) == binary, "{}", json);
+  // Version 1 forgets what it was made for, and nothing of what acts.
+  const Result<Mlp> from_old = ParsePolicy(PolicyToBinaryV1(*mlp), "version 1");
+  FEDGEN_CHECK(from_old.has_value(), "{}", from_old.error().message);
+  FEDGEN_CHECK(!from_old->made_for, "{}", json);
+  FEDGEN_CHECK(NetworkBytes(*from_old) == NetworkBytes(*mlp), "{}", json);
 }
 
 // The same bytes with a right checksum at the end: no fuzzer guesses one.

@@ -142,7 +142,8 @@ constexpr TrainingCase kTraining[] = {
     {"FedGen", Algorithm::kFedGen, "0205df2bd4d9e994"},
     {"Local", Algorithm::kLocal, "be51bec5de2a5d9b"},
     {"FedAvg", Algorithm::kFedAvg, "c0c409b797b61eb9"},
-    {"Centralized", Algorithm::kCentralized, "adfcd4eb69834c44"},
+    {"Centralized", Algorithm::kCentralized, "be61d7fd2567f21f"},
+    {"Single", Algorithm::kSingle, "adfcd4eb69834c44"},
 };
 
 // Learners that differ in everything a learner can choose, two of them stopping early.

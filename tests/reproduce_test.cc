@@ -14,6 +14,8 @@ namespace fedgen {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::ContainsRegex;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -37,6 +39,38 @@ TEST_F(Reproduce, TableOneShowsEightLearnersInAllStages) {
   EXPECT_EQ(Result("table1/table1.txt"), ran.out);
   const std::string csv = Result("table1/table1.csv");
   EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 1 + 8 * 3);
+}
+
+// What is missed is printed, written and told by the exit code; the results stay and are made again
+// from the cache. One learner that does not learn misses three checks.
+TEST_F(Reproduce, SaysWithItsExitCodeThatACheckWasMissed) {
+  const std::string run = "reproduce table1 --out results " + kTables +
+                          "--set federation.learners=1 --set federation.rounds=1 ";
+  for (const char* before : {"0 of 1 runs", "1 of 1 runs"}) {
+    const Ran ran = ProgramTest::Run(run);
+    EXPECT_EQ(ran.exit_code, 8) << ran.err;
+    EXPECT_THAT(ran.err, HasSubstr(before));
+    EXPECT_THAT(ran.err, EndsWith("fedgen: table1: 3 of 8 checks were missed\n"));
+    EXPECT_THAT(ran.out, ContainsRegex("Final, mean safe rate +at least 0.92 +0.[0-9]+ +MISSED\n"));
+    EXPECT_THAT(ran.out, ContainsRegex("Init, mean safe rate +0.1792 .- 0.0140 +0.[0-9]+ +met\n"));
+    EXPECT_EQ(Result("table1/table1.txt"), ran.out);
+  }
+}
+
+TEST_F(Reproduce, ShowsTheTextByTheLetterAndTableOneWithSigmaMoving) {
+  const Ran text = Run("text");
+  ASSERT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_THAT(text.out, StartsWith("The text's numbers beside Table 1: paper-tables"));
+  EXPECT_THAT(text.out, HasSubstr("Learners that ever stop"));
+  EXPECT_EQ(Result("text/text.txt"), text.out);
+  const Ran sigma = Run("sigma");
+  ASSERT_EQ(sigma.exit_code, 0) << sigma.err;
+  EXPECT_THAT(sigma.err, HasSubstr("0 of 8 runs were done before"));
+  const std::string csv = Result("sigma/sigma.csv");
+  EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 1 + 4 * 2);
+  const Ran again = Run("sigma");
+  EXPECT_THAT(again.err, HasSubstr("8 of 8 runs were done before"));
+  EXPECT_EQ(again.out, sigma.out);
 }
 
 // Why Table 2's first column may come from runs of eight: until it first stops, a learner among
@@ -178,7 +212,7 @@ TEST_F(Reproduce, ComparesAtEqualNumbersOfEpisodes) {
     }
     ++rows;
   }
-  EXPECT_EQ(rows, 4 * 2);
+  EXPECT_EQ(rows, 5 * 2);
 }
 
 TEST_F(Reproduce, RefusesWhatItDidNotMakeAndWhatItDoesNotKnow) {

@@ -14,18 +14,20 @@
 
 #include "fedgen/base/random.h"
 #include "tests/program_testing.h"
+#include "tests/terminal_testing.h"
 
 namespace fedgen {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
 class Training : public ProgramTest {
  protected:
-  // Runs the program and kills it -9 once it has said `lines` lines on stderr. Returns whether it
-  // had to be killed.
-  bool RunAndKill(const std::vector<std::string>& arguments, int lines) {
+  // Runs the program and kills it -9, or by another signal, once it has said `lines` lines on
+  // stderr. Returns whether it had to be killed; said_ is what it still said.
+  bool RunAndKill(const std::vector<std::string>& arguments, int lines, int signal = SIGKILL) {
     int ends[2];
     EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
     const pid_t child = ::fork();
@@ -44,12 +46,15 @@ class Training : public ProgramTest {
     ::close(ends[1]);
     char c = 0;
     while (lines > 0 && ::read(ends[0], &c, 1) == 1) lines -= c == '\n' ? 1 : 0;
-    if (lines == 0) ::kill(child, SIGKILL);
+    if (lines == 0) ::kill(child, signal);
+    said_.clear();
+    while (::read(ends[0], &c, 1) == 1) said_ += c;
     ::close(ends[0]);
     int status = 0;
     ::waitpid(child, &status, 0);
-    return WIFSIGNALED(status);
+    return WIFSIGNALED(status) && WTERMSIG(status) == signal;
   }
+  std::string said_;
 
   // The arguments that start a small run.
   std::vector<std::string> Start(const std::string& out) const {
@@ -84,10 +89,13 @@ class Training : public ProgramTest {
   }
 
   const std::string config_ = FEDGEN_SOURCE_DIR "/configs/quick.toml";
+  // Relative paths are relative to the configuration.
+  const std::string given_ =
+      "learners=[{initial_policy=\"" + (directory_ / "given.fgp").string() + "\"}]";
 #ifdef NDEBUG
   const std::string small_ =
       " --set federation.rounds=24 --set federation.selection_worlds=500 --set "
-      "federation.certificate_worlds=500 --set federation.track_every=5 --set "
+      "federation.certificate_worlds=300 --set federation.track_every=5 --set "
       "federation.track_worlds=100 --set learner.window=3 --set learner.stock_every=6 --set "
       "learner.stock_worlds=400 --set federation.average_every=7 ";
 #else
@@ -144,11 +152,12 @@ TEST_F(Training, GivesTheSameBytesForAnyNumberOfThreads) {
 // A run keeps the policy it begins with: what becomes of the file does not matter.
 TEST_F(Training, KeepsTheInitialPolicyItWasGiven) {
   ASSERT_EQ(Run("policy new --config '" + config_ + "' --seed 5 -o given.fgp").exit_code, 0);
-  const std::string given = "--set 'learners=[{initial_policy=\"given.fgp\"}]' ";
+  const std::string given = "--set '" + given_ + "' ";
   ASSERT_EQ(Run("train --config '" + config_ + "'" + small_ + given + "--out whole").exit_code, 0);
+  EXPECT_EQ(Slurp(directory_ / "whole/policies/given-1.fgp"), Slurp(directory_ / "given.fgp"));
   EXPECT_EQ(Slurp(directory_ / "whole/policies/initial-1.fgp"), Slurp(directory_ / "given.fgp"));
   std::vector<std::string> start = Start("broken");
-  start.insert(start.end(), {"--set", "learners=[{initial_policy=\"given.fgp\"}]"});
+  start.insert(start.end(), {"--set", given_});
   ASSERT_TRUE(RunAndKill(start, 2));
   fs::remove(directory_ / "given.fgp");
   fs::remove(directory_ / "broken/policies/initial-2.fgp");  // drawn: made again
@@ -161,22 +170,24 @@ TEST_F(Training, NoticesThatItsInitialPolicyWasChanged) {
   ASSERT_EQ(Run("policy new --config '" + config_ + "' --seed 5 -o given.fgp").exit_code, 0);
   ASSERT_EQ(Run("policy new --config '" + config_ + "' --seed 6 -o other.fgp").exit_code, 0);
   std::vector<std::string> start = Start("broken");
-  start.insert(start.end(), {"--set", "learners=[{initial_policy=\"given.fgp\"}]"});
+  start.insert(start.end(), {"--set", given_});
   ASSERT_TRUE(RunAndKill(start, 6));
-  fs::copy_file(directory_ / "other.fgp", directory_ / "broken/policies/initial-1.fgp",
+  fs::copy_file(directory_ / "other.fgp", directory_ / "broken/policies/given-1.fgp",
                 fs::copy_options::overwrite_existing);
   const auto before = Bytes("broken");
-  ExpectMistake("train --resume broken", 5, "of another seed, configuration or initial policy");
+  ExpectMistake("train --resume broken", 5,
+                "of another seed, configuration, initial policy or program");
   EXPECT_TRUE(Bytes("broken") == before);
 }
 
 // A policy made for another sensor or robot would mean something else here.
 TEST_F(Training, RefusesAnInitialPolicyThatDoesNotFit) {
   ASSERT_EQ(Run("policy new --config '" + config_ + "' --seed 5 -o given.fgp").exit_code, 0);
-  const std::string train = "train --config '" + config_ + "'" + small_ +
-                            "--set 'learners=[{initial_policy=\"given.fgp\"}]' --out run ";
+  const std::string train =
+      "train --config '" + config_ + "'" + small_ + "--set '" + given_ + "' --out run ";
   for (const char* other :
-       {"lidar.range=8", "robot.kind=differential", "policy.range_offset=2", "lidar.beams=7"}) {
+       {"lidar.range=8", "robot.kind=differential", "policy.range_offset=2", "lidar.beams=7",
+        "robot.speed=2", "episode.time_step=0.04", "lidar.fan=one-sided"}) {
     ExpectMistake(train + "--set " + other, 5, "given.fgp: policy ");
   }
   EXPECT_FALSE(fs::exists(directory_ / "run"));
@@ -224,6 +235,26 @@ TEST_F(Training, CanBeRepeatedFromItsOwnConfiguration) {
   EXPECT_EQ(a.at("policies/best.fgp"), b.at("policies/best.fgp"));
 }
 
+// More rounds for a run that is over, from another directory. (Every byte of it, and every moment
+// of a kill: run/local_run_test.cc.)
+TEST_F(Training, CanBeGivenMoreRounds) {
+  const std::string train = "train --config '" + config_ + "'" + small_ + "--out run --no-figures ";
+  ASSERT_EQ(Run(train).exit_code, 0);
+  const std::string before = Slurp(directory_ / "run/metrics.csv");
+  const Ran ran = Run("train --resume '" + (directory_ / "run").string() + "' --rounds 100",
+                      "mkdir elsewhere; cd elsewhere; ");
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_THAT(Slurp(directory_ / "run/config.toml"), HasSubstr("rounds = 100\n"));
+  EXPECT_TRUE(Slurp(directory_ / "run/metrics.csv").starts_with(before));
+  EXPECT_EQ(Run("verify run/certificate.json --policy run/policies/best.fgp --config "
+                "run/config.toml")
+                .exit_code,
+            0)
+      << "the certificate is that of the new best";
+  ExpectMistake("train --resume run --rounds 1", 2, "--rounds = 1: must be at least ");
+  ExpectMistake("train --config '" + config_ + "' --rounds 9", 2, "--rounds: goes with --resume");
+}
+
 TEST_F(Training, SurvivesKillsAtAnyMoment) {
   ASSERT_EQ(Run("train --config '" + config_ + "'" + small_ + "--out whole").exit_code, 0);
   int kills = 0;
@@ -237,6 +268,57 @@ TEST_F(Training, SurvivesKillsAtAnyMoment) {
   ASSERT_EQ(Run("train --resume broken").exit_code, 0) << "again: it was over already";
   EXPECT_GE(kills, 2);
   ExpectSameRuns("whole", "broken");
+}
+
+TEST_F(Training, SaysHowToGoOnWhenItIsInterrupted) {
+  for (const int signal : {SIGINT, SIGTERM}) {
+    fs::remove_all(directory_ / "run");
+    ASSERT_TRUE(RunAndKill(Start("run"), 2, signal));
+    EXPECT_THAT(said_, EndsWith("fedgen: interrupted: fedgen train --resume run goes on\n"));
+  }
+  EXPECT_EQ(Run("train --resume run --no-figures").exit_code, 0);
+}
+
+// Fifty learners on a terminal of 24 rows: one table, redrawn in place, and no line of it wraps.
+TEST_F(Training, ShowsATableThatFitsTheTerminal) {
+  const std::string command =
+      "cd '" + directory_.string() + "' && '" FEDGEN_PROGRAM "' train --config '" + config_ +
+      "' --learners 50 --set federation.rounds=6 --set federation.selection_worlds=100 --set "
+      "federation.track_every=0 --set federation.certificate_worlds=100 --no-figures --out run";
+  Screen screen(24, 80);
+  const std::string bytes = RunOnTerminal(command, 24, 80);
+  screen.Feed(bytes);
+  const std::vector<std::string> lines = screen.Lines();
+  ASSERT_GT(lines.size(), 23U);
+  EXPECT_EQ(lines[1], "training: round 6/6  done, then race and certificate");
+  EXPECT_THAT(lines[2], HasSubstr(" M episodes  incumbent: learner "));
+  EXPECT_EQ(lines[3], "  learner      y +- b          |z|     noise  state");
+  EXPECT_THAT(lines[4], ::testing::StartsWith("        1  "));
+  EXPECT_EQ(lines[23], "  and 31 more");
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), lines[3]), 1);
+  EXPECT_THAT(bytes, HasSubstr("\033[23A")) << "never redrawn";
+  EXPECT_THAT(bytes, ::testing::Not(HasSubstr(" 0 s left")));
+}
+
+// The checkpoint knows the tables: nobody's other rows are drawn in the run's name.
+TEST_F(Training, DrawsNoTablesButItsOwn) {
+  ASSERT_EQ(Run("train --config '" + config_ + "' --out run --no-figures " + small_).exit_code, 0);
+  ASSERT_EQ(Run("plot run").exit_code, 0);
+  for (const std::string name : {"run/metrics.csv", "run/truth.csv"}) {
+    const std::string bytes = Slurp(directory_ / name);
+    std::string changed = bytes;
+    const std::size_t digit = changed.find_last_of("0123456789");
+    changed[digit] = changed[digit] == '5' ? '6' : '5';
+    Write(name, changed);
+    ExpectMistake("plot run", 4, name + ": its rows up to round");
+    const std::size_t last_row = bytes.rfind('\n', bytes.size() - 2) + 1;
+    Write(name, bytes + bytes.substr(last_row));
+    ExpectMistake("plot run", 4, name + ": has rows after round");
+    Write(name, bytes);
+    ASSERT_EQ(Run("plot run").exit_code, 0);
+  }
+  fs::remove(directory_ / "run/host.fgc");
+  ExpectMistake("plot run", 4, "run/host.fgc: is missing: nothing vouches for the run's tables");
 }
 
 // Who rests is not written down: it follows from the options and the adoptions.
@@ -361,14 +443,14 @@ TEST_F(Training, WarnsThatThePrintedNumbersAllowNoAdoption) {
   const Ran ran =
       Run("train --config '" FEDGEN_SOURCE_DIR
           "/configs/paper-text.toml' --out run --set federation.rounds=2 --set "
-          "federation.selection_worlds=50 --set federation.certificate_worlds=50 --no-figures");
+          "federation.selection_worlds=50 --set federation.certificate_worlds=100 --no-figures");
   ASSERT_EQ(ran.exit_code, 0) << ran.err;
   EXPECT_THAT(ran.err, HasSubstr("b = 0.5147: no adoption can happen"));
 }
 
 TEST_F(Training, RunsEveryAlgorithmAndOption) {
   for (const char* options :
-       {"--algorithm local", "--algorithm fedavg", "--algorithm centralized",
+       {"--algorithm local", "--algorithm fedavg", "--algorithm centralized", "--algorithm single",
         "--set learner.estimator=finite-differences", "--set learner.optimizer=clipup",
         "--set learner.stop=auto", "--set learner.cost=plain --set learner.sigma_rate=0.5",
         "--set policy.normalisation=measured", "--learners 2",

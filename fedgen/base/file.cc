@@ -77,6 +77,11 @@ Result<AtomicFile> AtomicFile::Create(const std::string& path, IfExists if_exist
     // A name that is too long, or below something that is no directory: said before the work.
     return IoError(path, "cannot create");
   }
+  std::error_code code;
+  std::filesystem::create_directories(DirectoryOf(path), code);
+  if (code) {
+    return Error{ErrorCode::kIo, fmt::format("{}: cannot create: {}", path, code.message())};
+  }
   // A file without a name vanishes with the program, however that ends.
   const int nameless =
       ::open(DirectoryOf(path).c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, mode_t{0666});

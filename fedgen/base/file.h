@@ -19,7 +19,8 @@ enum class IfExists { kRefuse, kReplace };
 // A file that has no name yet. Commit() syncs it and gives it its name in one step; without
 // Commit(), or if the program is killed, it vanishes and the destination stays as it was. With
 // kRefuse an existing destination is an error at Create() and, should it appear meanwhile, at
-// Commit(): nothing is ever overwritten by accident.
+// Commit(): nothing is ever overwritten by accident. Directories that are missing above the
+// destination are made.
 class AtomicFile {
  public:
   static Result<AtomicFile> Create(const std::string& path, IfExists if_exists);

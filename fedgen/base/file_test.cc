@@ -5,11 +5,55 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <optional>
 #include <vector>
 
 #include "fedgen/base/file_testing.h"
+
+namespace {
+
+// The system calls on which it depends whether a file survives a power cut, in order: "sync
+// <inode>", "link", "rename". The linker puts __wrap_f in the place of f (CMakeLists.txt).
+std::vector<std::string> calls;
+bool syncing_fails = false;
+
+int Sync(int descriptor, int (*sync)(int)) {
+  struct stat status{};
+  ::fstat(descriptor, &status);
+  calls.push_back("sync " + std::to_string(status.st_ino));
+  if (!syncing_fails) return sync(descriptor);
+  errno = EIO;
+  return -1;
+}
+
+}  // namespace
+
+// NOLINTBEGIN(bugprone-reserved-identifier, readability-identifier-naming): the linker's names
+extern "C" {
+int __real_fsync(int descriptor);
+int __real_fdatasync(int descriptor);
+int __real_link(const char* name, const char* new_name);
+int __real_linkat(int from, const char* name, int to, const char* new_name, int flags);
+int __real_rename(const char* name, const char* new_name);
+
+int __wrap_fsync(int descriptor) { return Sync(descriptor, __real_fsync); }
+int __wrap_fdatasync(int descriptor) { return Sync(descriptor, __real_fdatasync); }
+int __wrap_link(const char* name, const char* new_name) {
+  calls.emplace_back("link");
+  return __real_link(name, new_name);
+}
+int __wrap_linkat(int from, const char* name, int to, const char* new_name, int flags) {
+  calls.emplace_back("link");
+  return __real_linkat(from, name, to, new_name, flags);
+}
+int __wrap_rename(const char* name, const char* new_name) {
+  calls.emplace_back("rename");
+  return __real_rename(name, new_name);
+}
+}
+// NOLINTEND(bugprone-reserved-identifier, readability-identifier-naming)
 
 namespace fedgen {
 namespace {
@@ -26,6 +70,47 @@ class FileTest : public ::testing::Test, protected TemporaryDirectory {
     return bytes ? *bytes : bytes.error().message;
   }
 };
+
+// A new file has its bytes on the disc before it has its name, and the name is on the disc before
+// anybody hears that all is done: after a power cut there is the old file or the whole new one.
+class SyncTest : public FileTest {
+ protected:
+  SyncTest() { calls.clear(); }
+  ~SyncTest() override { syncing_fails = false; }
+
+  static std::string SyncOf(const std::string& path) {
+    struct stat status{};
+    EXPECT_EQ(::stat(path.c_str(), &status), 0) << path;
+    return "sync " + std::to_string(status.st_ino);
+  }
+};
+
+TEST_F(SyncTest, ComesBeforeAndAfterANewName) {
+  ASSERT_TRUE(WriteFileAtomically(Path("new"), "bytes", IfExists::kRefuse));
+  EXPECT_THAT(calls, ElementsAre(SyncOf(Path("new")), "link", SyncOf(path())));
+}
+
+TEST_F(SyncTest, ComesBeforeAndAfterAReplacement) {
+  ASSERT_TRUE(WriteFileAtomically(Path("file"), "old", IfExists::kRefuse));
+  calls.clear();
+  ASSERT_TRUE(WriteFileAtomically(Path("file"), "new", IfExists::kReplace));
+  std::erase(calls, "link");  // of a file without a name, to a temporary one
+  EXPECT_THAT(calls, ElementsAre(SyncOf(Path("file")), "rename", SyncOf(path())));
+}
+
+TEST_F(SyncTest, ComesAfterTheRowsOfALog) {
+  ASSERT_TRUE(AppendToFile(Path("log"), "row\n"));
+  EXPECT_THAT(calls, ElementsAre(SyncOf(Path("log"))));
+}
+
+TEST_F(SyncTest, FailsLoudly) {
+  ASSERT_TRUE(WriteFileAtomically(Path("file"), "old", IfExists::kRefuse));
+  syncing_fails = true;
+  const std::string problem = Path("file") + ": cannot sync: Input/output error";
+  EXPECT_EQ(WriteFileAtomically(Path("file"), "new", IfExists::kReplace).error().message, problem);
+  EXPECT_EQ(Contents(Path("file")), "old");
+  EXPECT_EQ(AppendToFile(Path("file"), "").error().message, problem);
+}
 
 using ReadFileTest = FileTest;
 using AtomicFileTest = FileTest;
@@ -162,16 +247,21 @@ TEST_F(AtomicFileTest, RefusesAnEmptyPath) {
   EXPECT_EQ(refused.error().code, ErrorCode::kUsage);
 }
 
-// A directory that is missing, one that is a file, and one nobody may write to, not even root.
+// Below a file, and in directories that nobody may write to, not even root.
 TEST_F(AtomicFileTest, SaysWhichFileItCannotCreate) {
   ASSERT_TRUE(WriteFileAtomically(Path("file"), "", IfExists::kRefuse));
   for (const std::string& path :
-       {Path("missing/out"), Path("file/out"), std::string("/proc/fedgen_out")}) {
+       {Path("file/out"), std::string("/proc/missing/out"), std::string("/proc/fedgen_out")}) {
     const Result<AtomicFile> refused = AtomicFile::Create(path, IfExists::kRefuse);
     ASSERT_FALSE(refused) << path;
     EXPECT_EQ(refused.error().code, ErrorCode::kIo);
     EXPECT_THAT(refused.error().message, HasSubstr(path + ": cannot create: "));
   }
+}
+
+TEST_F(AtomicFileTest, MakesMissingDirectories) {
+  ASSERT_TRUE(WriteFileAtomically(Path("new/deep/out"), "bytes", IfExists::kRefuse));
+  EXPECT_EQ(Contents(Path("new/deep/out")), "bytes");
 }
 
 TEST_F(AtomicFileTest, ObeysTheUmask) {

@@ -185,8 +185,8 @@ Problem CheckFields(const Json& json, const std::string& path,
   known.insert(known.end(), optional.begin(), optional.end());
   for (const auto& [name, value] : json.items()) {
     if (std::find(known.begin(), known.end(), name) == known.end()) {
-      return fmt::format("{}: unknown key, did you mean {}?", FieldPath(path, Printable(name)),
-                         NearestName(name, known));
+      return fmt::format("{}: unknown key{}", FieldPath(path, Printable(name)),
+                         DidYouMean(name, known));
     }
   }
   for (const std::string& name : required) {
@@ -227,7 +227,7 @@ Problem ReadName(const Json& json, std::span<const std::string_view> names, std:
   const auto found = std::find(names.begin(), names.end(), text);
   if (found == names.end()) {
     const std::vector<std::string> known(names.begin(), names.end());
-    return fmt::format("{}, did you mean {}?", rule, NearestName(text, known));
+    return rule + DidYouMean(text, known);
   }
   index = static_cast<std::size_t>(found - names.begin());
   return std::nullopt;

@@ -135,10 +135,11 @@ std::optional<FieldError> FindEndsProblem(const Ends& ends, const Limits& limits
 
 template <typename Int>
 OptionField IntegerField(Int& field, CountRange range) {
+  const std::string allowed = range.multiple_of == 1 ? "an integer " + range.Text() : range.Text();
   return {.value = OptionValue{std::int64_t{field}},
           .problem = FindProblem(field, range),
-          .allowed = range.multiple_of == 1 ? "an integer " + range.Text() : range.Text(),
-          .take = Into(field, "must be an integer")};
+          .allowed = allowed,
+          .take = Into(field, "must be " + allowed)};
 }
 
 // One of some words; `set` is called with its index.
@@ -242,10 +243,11 @@ void OptionVisitor::Drawn(const Option& option, Interval& field, NumberRange ran
 }
 
 void OptionVisitor::Drawn(const Option& option, CountInterval& field, CountRange range) {
+  const std::string allowed = fmt::format("an integer {}, or [low, high]", range.Text());
   Visit(option, {.value = ListOf(std::array{std::int64_t{field.low}, std::int64_t{field.high}}),
                  .problem = FindEndsProblem(field, range),
-                 .allowed = fmt::format("an integer {}, or [low, high]", range.Text()),
-                 .take = Into(field, "must be an integer or [low, high]")});
+                 .allowed = allowed,
+                 .take = Into(field, "must be " + allowed)});
 }
 
 void OptionVisitor::Numbers(const Option& option, std::span<double> field, NumberRange range) {
@@ -276,10 +278,12 @@ void OptionVisitor::Integers(const Option& option, std::vector<int>& field, Coun
   for (std::size_t at = 0; at < field.size() && !problem; ++at) {
     problem = FindProblem(field[at], range);
   }
+  const std::string allowed =
+      fmt::format("a list of up to {} integers {}", max_count, range.Text());
   Visit(option, {.value = ListOf(std::vector<std::int64_t>(field.begin(), field.end())),
                  .problem = problem,
-                 .allowed = fmt::format("a list of up to {} integers {}", max_count, range.Text()),
-                 .take = Into(field, "must be a list of integers")});
+                 .allowed = allowed,
+                 .take = Into(field, "must be " + allowed)});
 }
 
 void OptionVisitor::Word(const Option& option, std::span<const std::string_view> words,
@@ -370,7 +374,7 @@ void RangeCheck::Visit(const Option& option, const OptionField& field) {
 }
 
 void CanonicalText::Visit(const Option& option, const OptionField& field) {
-  if (!field.value) return;
+  if (!field.value || (what_ == What::kWhatActs && !option.acts)) return;
   const std::string path = PathOf(option.name);
   const OptionValue::List* list = field.value->list();
   if (!field.digits.empty()) {

@@ -128,7 +128,14 @@ struct Option {
   std::string_view unit;         // "m/s"; empty for a number without one
   std::string_view help;         // a sentence or two
   std::optional<Owner> owner{};  // if not that of its group
+  bool acts = true;              // whether anything reads it, as the other options are
 };
+
+/// An option that something reads only if `acts`: a car's length, say, if the robot is a car.
+constexpr Option ActsIf(bool acts, Option option) {
+  option.acts = acts;
+  return option;
+}
 
 struct OptionColumn {
   std::string_view name;
@@ -250,11 +257,17 @@ std::optional<FieldError> Validate(const Options& options) {
 }
 
 /// Collects `group.name=value` lines, one for each number, with enough digits to tell any two
-/// numbers apart; words count by their place. Texts are the same only if all options are.
+/// numbers apart; words count by their place. Texts are the same only if all options are, or all
+/// that act.
 class CanonicalText : public PathVisitor {
  public:
+  enum class What { kAll, kWhatActs };
+  explicit CanonicalText(What what) : what_(what) {}
   void Visit(const Option& option, const OptionField& field) override;
   std::string text;
+
+ private:
+  What what_;
 };
 
 }  // namespace fedgen

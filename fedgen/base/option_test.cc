@@ -156,14 +156,14 @@ TEST(OptionVisitor, TakesEveryKindOfValue) {
 TEST(OptionVisitor, RefusesOtherTypesAndLeavesTheField) {
   Basket b;
   EXPECT_EQ(Take(b, "weight", Word("much")), " 'much': must be a number");
-  EXPECT_EQ(Take(b, "size", {2.0}), " 2.0: must be an integer");
-  EXPECT_EQ(Take(b, "size", Int(1LL << 40)), " 1099511627776: must be an integer");
+  EXPECT_EQ(Take(b, "size", {2.0}), " 2.0: must be an integer in 1..1000");
+  EXPECT_EQ(Take(b, "size", Int(1LL << 40)), " 1099511627776: must be an integer in 1..1000");
   EXPECT_EQ(Take(b, "closed", Int(1)), " 1: must be true or false");
   EXPECT_EQ(Take(b, "label", Int(1)), " 1: must be a text");
   EXPECT_EQ(Take(b, "inside.price", List({Int(1)})), " [1]: must be a number or [low, high]");
-  EXPECT_EQ(Take(b, "inside.seeds", {0.5}), " 0.5: must be an integer or [low, high]");
+  EXPECT_EQ(Take(b, "inside.seeds", {0.5}), " 0.5: must be an integer in 0..100, or [low, high]");
   EXPECT_EQ(Take(b, "inside.at", List({Int(1)})), " [1]: must be 2 numbers");
-  EXPECT_EQ(Take(b, "inside.layers", Int(1)), " 1: must be a list of integers");
+  EXPECT_EQ(Take(b, "inside.layers", Int(1)), " 1: must be a list of up to 3 integers in 1..9");
   EXPECT_EQ(Take(b, "inside.fruit", Word("fig")), " 'fig': must be one of apple, pear");
   EXPECT_EQ(Take(b, "inside.kind", Word("none")), " 'none': must be a number or few, many");
   EXPECT_EQ(Take(b, "inside.spots", Int(1)), " 1: must be a list of [x, radius]");
@@ -207,7 +207,7 @@ TEST(CanonicalText, HasALineForEachNumber) {
   Basket basket;
   basket.spots = {{0, 1}, {0.1, 2}};
   basket.fruit = Fruit::kPear;
-  CanonicalText canonical;
+  CanonicalText canonical(CanonicalText::What::kAll);
   Describe(canonical, basket);
   EXPECT_EQ(canonical.text,
             "weight=1.5\nsize=3\nmoney=7\nlegs=4\nclosed=false\ninside.price=2,2\n"

@@ -8,6 +8,7 @@
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -38,16 +39,16 @@ void OrderedParallelFor(std::int64_t num_tasks, int num_threads, int window,
                         const std::function<void(std::int64_t)>& finish) {
   FEDGEN_CHECK(num_threads >= 1 && window >= num_threads, "threads {}, window {}", num_threads,
                window);
-  std::mutex mutex;  // guards: next_task, next_to_finish, worked, finishing
+  std::mutex mutex;  // guards: next_task, next_to_finish, worked, finishing, failure
   std::condition_variable slot_freed;
   std::int64_t next_task = 0;
   std::int64_t next_to_finish = 0;
   bool finishing = false;
+  std::exception_ptr failure;  // the first that was thrown
   std::vector<bool> worked(static_cast<std::size_t>(window), false);
   const auto slot = [window](std::int64_t task) { return static_cast<std::size_t>(task % window); };
 
-  const auto run = [&](int worker) {
-    std::unique_lock lock(mutex);
+  const auto take_and_work = [&](int worker, std::unique_lock<std::mutex>& lock) {
     while (true) {
       slot_freed.wait(
           lock, [&] { return next_task >= num_tasks || next_task < next_to_finish + window; });
@@ -71,11 +72,33 @@ void OrderedParallelFor(std::int64_t num_tasks, int num_threads, int window,
       }
     }
   };
+  // Keeps the exception that is being handled, and lets nobody take another task.
+  const auto fail = [&](std::unique_lock<std::mutex>& lock) {
+    if (!lock.owns_lock()) lock.lock();
+    if (!failure) failure = std::current_exception();
+    next_task = num_tasks;
+    slot_freed.notify_all();
+  };
+  const auto run = [&](int worker) {
+    std::unique_lock lock(mutex);
+    try {
+      take_and_work(worker, lock);
+    } catch (...) {
+      fail(lock);
+    }
+  };
 
   const int num_workers = static_cast<int>(std::min<std::int64_t>(num_threads, num_tasks));
   std::vector<std::jthread> threads;
-  for (int worker = 1; worker < num_workers; ++worker) threads.emplace_back(run, worker);
+  try {
+    for (int worker = 1; worker < num_workers; ++worker) threads.emplace_back(run, worker);
+  } catch (...) {  // no memory for another thread
+    std::unique_lock lock(mutex, std::defer_lock);
+    fail(lock);
+  }
   if (num_workers > 0) run(0);
+  threads.clear();  // joins
+  if (failure) std::rethrow_exception(failure);
 }
 
 }  // namespace fedgen

@@ -22,6 +22,9 @@ Result<int> DefaultNumThreads();
 /// At most window tasks are worked but unfinished, so what they hold is bounded; task % window
 /// names a slot that is free again when finish(task) has returned. Requires window >= num_threads.
 ///
+/// If work or finish throws (only libraries do: out of memory), no further task begins, all threads
+/// end, and the first exception leaves this call.
+///
 /// The order of finish is what makes reductions independent of the number of threads.
 void OrderedParallelFor(std::int64_t num_tasks, int num_threads, int window,
                         const std::function<void(std::int64_t task, int worker)>& work,

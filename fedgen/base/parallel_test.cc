@@ -6,6 +6,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <new>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -92,6 +94,54 @@ TEST_P(OrderedParallelForTest, GivesAWorkerIndexToOneThreadAtATime) {
   EXPECT_EQ(violations, 0);
 }
 
+// An exception (out of memory, in practice) of work or finish, in any task, on any thread, comes
+// out of the call: others end what they are at, and nothing at or after the task that failed
+// finishes.
+TEST_P(OrderedParallelForTest, RethrowsWhatWorkOrFinishThrows) {
+  const auto [num_threads, window] = GetParam();
+  constexpr std::int64_t kTasks = 40;
+  for (const bool in_finish : {false, true}) {
+    for (const std::int64_t bad : {0, 1, 5, 20, 39}) {
+      std::vector<std::int64_t> finished;
+      std::atomic<int> working{0};
+      const auto fail_at = [bad](std::int64_t task) {
+        if (task == bad) throw std::runtime_error("task " + std::to_string(task));
+      };
+      std::string thrown;
+      try {
+        OrderedParallelFor(
+            kTasks, num_threads, window,
+            [&](std::int64_t task, int /*worker*/) {
+              ++working;
+              Churn(task);
+              --working;
+              if (!in_finish) fail_at(task);
+            },
+            [&](std::int64_t task) {
+              if (in_finish) fail_at(task);
+              finished.push_back(task);
+            });
+      } catch (const std::runtime_error& error) {
+        thrown = error.what();
+      }
+      EXPECT_EQ(thrown, "task " + std::to_string(bad)) << (in_finish ? "in finish" : "in work");
+      EXPECT_EQ(working, 0) << "a thread outlived the call";
+      EXPECT_LE(finished.size(), static_cast<std::size_t>(bad));
+      for (std::size_t at = 0; at < finished.size(); ++at) {
+        EXPECT_EQ(finished[at], static_cast<std::int64_t>(at));
+      }
+    }
+  }
+}
+
+TEST_P(OrderedParallelForTest, RethrowsOneExceptionIfAllThrow) {
+  const auto [num_threads, window] = GetParam();
+  EXPECT_THROW(OrderedParallelFor(
+                   100, num_threads, window, [](std::int64_t, int) { throw std::bad_alloc(); },
+                   [](std::int64_t) {}),
+               std::bad_alloc);
+}
+
 TEST_P(OrderedParallelForTest, ReducesToTheSameBitsAsOneThread) {
   const auto sum = [](int num_threads, int window) {
     std::vector<double> slots(static_cast<std::size_t>(window));
@@ -146,6 +196,27 @@ TEST(OrderedParallelForDeathTest, NeedsASlotForEachThread) {
   EXPECT_DEATH(OrderedParallelFor(
                    1, 2, 1, [](std::int64_t, int) {}, [](std::int64_t) {}),
                "threads 2, window 1");
+}
+
+// Every other thread waits for a slot that task 0, the one that fails, will never free.
+TEST(OrderedParallelFor, WakesThreadsThatWaitForTheTaskThatFails) {
+  constexpr int kWindow = 4;
+  std::atomic<int> others{0};
+  const auto run = [&] {
+    OrderedParallelFor(
+        20, 3, kWindow,
+        [&](std::int64_t task, int /*worker*/) {
+          if (task == 0) {
+            for (int seen = others; seen < kWindow - 1; seen = others) others.wait(seen);
+            throw std::bad_alloc();
+          }
+          ++others;
+          others.notify_all();
+        },
+        [](std::int64_t) { FAIL() << "task 0 never ended"; });
+  };
+  EXPECT_THROW(run(), std::bad_alloc);
+  EXPECT_EQ(others, kWindow - 1);
 }
 
 class DefaultNumThreadsTest : public ::testing::Test {

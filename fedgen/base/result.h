@@ -24,6 +24,7 @@ enum class ErrorCode {
   kMismatch,  // well-formed things disagree: a policy and a sensor, a certificate and facts
   kIo,        // the operating system said no: cannot open, read, write, sync
   kExists,    // an output path is already there and was not overwritten
+  kMissed,    // all was done, and a result is not what was expected
 };
 
 struct Error {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -25,6 +26,16 @@ std::size_t EditDistance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+// How many edits make another name of this one: about a third of the longer one, so that "a" is
+// near to nothing but itself and "cuont", two edits away, to "count". A group that both begin with
+// ("learner.") says nothing about what was meant.
+std::size_t MostEdits(std::string_view a, std::string_view b) {
+  const auto [end, ignored] = std::ranges::mismatch(a, b);
+  const std::size_t shared = a.substr(0, static_cast<std::size_t>(end - a.begin())).rfind('.');
+  const std::size_t group = shared == std::string_view::npos ? 0 : shared + 1;
+  return (std::max(a.size(), b.size()) - group + 1) / 3;
+}
+
 }  // namespace
 
 std::string NearestName(std::string_view name, std::span<const std::string> known) {
@@ -34,12 +45,18 @@ std::string NearestName(std::string_view name, std::span<const std::string> know
   std::size_t best = std::string::npos;
   for (const std::string& candidate : known) {
     const std::size_t distance = EditDistance(head, candidate);
-    if (distance < best) {
+    if (distance < best && distance <= MostEdits(head, candidate)) {
       best = distance;
       nearest = candidate;
     }
   }
   return nearest;
+}
+
+std::string DidYouMean(std::string_view name, std::span<const std::string> known,
+                       std::string_view group) {
+  const std::string nearest = NearestName(name, known);
+  return nearest.empty() ? "" : fmt::format(", did you mean {}{}?", group, nearest);
 }
 
 std::string Printable(std::string_view text, std::size_t longest) {
@@ -63,6 +80,19 @@ std::string Grouped(std::int64_t number) {
 
 std::string Counted(std::int64_t number, std::string_view one) {
   return fmt::format("{} {}{}", Grouped(number), one, number == 1 ? "" : "s");
+}
+
+std::string Certainty(double risk, int decimals) {
+  // A millionth of the last decimal: what 1 - 0.01 may lack of 0.99.
+  const double scale = std::pow(10.0, decimals);
+  const double down = std::floor((1 - risk) * scale + 1e-6) / scale;
+  if (down < 1 || risk <= 0) return fmt::format("{:.{}g}", down, decimals);
+  return "more than 0." + std::string(static_cast<std::size_t>(decimals), '9');
+}
+
+std::string Percent(double confidence) {
+  const std::string text = fmt::format("{:.10g}", 100 * confidence);
+  return (text == "100" && confidence < 1 ? "more than 99.99999999" : text) + " %";
 }
 
 }  // namespace fedgen

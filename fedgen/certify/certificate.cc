@@ -9,42 +9,66 @@
 #include "fedgen/base/hash.h"
 #include "fedgen/base/json-inl.h"
 #include "fedgen/certify/bounds.h"
+#include "fedgen/certify/ladder.h"
 
 namespace fedgen {
 namespace {
 
 constexpr const char* kFormat = "fedgen-certificate";
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
 constexpr std::size_t kMaxBytes = 1 << 16;
-constexpr JsonLimits kLimits{.max_depth = 1, .max_values = 100};
+constexpr JsonLimits kLimits{.max_depth = 2, .max_values = 100};
 constexpr std::array<std::string_view, 2> kMethods = {"clopper-pearson", "betting"};
 constexpr std::int32_t kMaxStarts = 10'000;
 
+nlohmann::ordered_json ToJson(const std::optional<Promise>& choice) {
+  if (!choice) return nullptr;
+  return {{"confidence", choice->confidence},
+          {"safe_arrival", choice->safe_arrival},
+          {"expected_cost", choice->expected_cost}};
+}
+
 nlohmann::ordered_json ToJson(const Certificate& c) {
+  const bool old = c.version == 1;
   nlohmann::ordered_json json;
   json["format"] = kFormat;
-  json["version"] = kVersion;
+  json["version"] = c.version;
   json["program"] = c.program;
   json["policy"] = c.policy;
   json["robot"] = c.robot;
   json["sensor"] = c.sensor;
   json["policy_sha256"] = c.policy_sha256;
   json["task_sha256"] = c.task_sha256;
+  if (!old) {
+    if (c.challenge_sha256.empty()) {
+      json["challenge_sha256"] = nullptr;
+    } else {
+      json["challenge_sha256"] = c.challenge_sha256;
+    }
+  }
   json["worlds"] = c.worlds;
   json["starts_per_world"] = c.starts_per_world;
-  json["confidence"] = c.confidence;
+  if (old) json["confidence"] = c.confidence;
   json["seed"] = fmt::format("0x{:016x}", c.seed);
   json["safe"] = c.safe;
   json["collided"] = c.collided;
   json["timed_out"] = c.timed_out;
   json["mean_cost"] = c.mean_cost;
   json["outcome_hash"] = fmt::format("0x{:016x}", c.outcome_hash);
+  if (!old) {
+    json["confidence"] = c.confidence;
+    json["risk_share"] = c.risk_share;
+  }
   json["safe_arrival"] = c.safe_arrival;
   json["safe_arrival_method"] = BoundMethodName(c.safe_arrival_method);
   json["expected_cost"] = c.expected_cost;
   json["expected_cost_method"] = BoundMethodName(c.expected_cost_method);
   json["t1_cost_bound"] = c.t1_cost_bound;
   json["t2_safe_arrival"] = c.t2_safe_arrival;
+  if (!old) {
+    json["makers_choice"] = ToJson(c.makers_choice);
+    json["note"] = kCertificateNote;
+  }
   return json;
 }
 
@@ -95,6 +119,52 @@ Problem ReadConfidence(const Json& json, double& value) {
   return fmt::format("{}: {}", Describe(json), kConfidenceRule);
 }
 
+Problem ReadFixedConfidence(const Json& json, double& value) {
+  if (json.is_number()) value = json.get<double>();
+  if (json.is_number() && value == kCertificateConfidence) return std::nullopt;
+  return fmt::format("{}: must be {}, another one is makers_choice", Describe(json),
+                     kCertificateConfidence);
+}
+
+Problem ReadRung(const Json& json, std::int64_t& worlds) {
+  if (Problem problem = ReadInt(json, 1, kMaxCertificateWorlds, worlds)) return problem;
+  if (IsRung(worlds)) return std::nullopt;
+  return fmt::format("{}: {}", worlds, kLadderRule);
+}
+
+Problem ReadChallenge(const Json& json, std::string& sha256) {
+  if (json.is_null()) return std::nullopt;
+  return ReadSha256(json, sha256);
+}
+
+Problem ReadNote(const Json& json) {
+  if (json.is_string() && json.get_ref<const std::string&>() == kCertificateNote) {
+    return std::nullopt;
+  }
+  return Describe(json) + ": must be what every certificate says about itself";
+}
+
+Problem ReadMakersChoice(const Json& json, std::optional<Promise>& choice) {
+  if (json.is_null()) return std::nullopt;
+  if (!json.is_object()) return Describe(json) + ": must be an object or null";
+  if (Problem problem = CheckFields(json, "", {"confidence", "safe_arrival", "expected_cost"})) {
+    return "{...}: " + *problem;
+  }
+  choice.emplace();
+  const auto named = [](const char* field, const Problem& problem) -> Problem {
+    if (!problem) return std::nullopt;
+    return fmt::format("{{...}}: {} = {}", field, *problem);
+  };
+  for (const Problem& problem :
+       {named("confidence", ReadConfidence(*FindField(json, "confidence"), choice->confidence)),
+        named("safe_arrival", ReadUnit(*FindField(json, "safe_arrival"), choice->safe_arrival)),
+        named("expected_cost",
+              ReadUnit(*FindField(json, "expected_cost"), choice->expected_cost))}) {
+    if (problem) return problem;
+  }
+  return std::nullopt;
+}
+
 Problem ReadMethod(const Json& json, BoundMethod& method) {
   return ReadEnum(json, kMethods, method);
 }
@@ -105,9 +175,11 @@ Problem ReadCertificate(std::string_view text, Certificate& c) {
   }
   Json json;
   if (Problem problem = ParseJson(text, kLimits, json)) return problem;
-  if (Problem problem = CheckFormat(json, kFormat, kVersion)) return problem;
+  const Json* const version = FindField(json, "version");
+  c.version = version != nullptr && *version == 1 ? 1 : kVersion;
+  if (Problem problem = CheckFormat(json, kFormat, c.version)) return problem;
   std::vector<std::string> fields;
-  const nlohmann::ordered_json example = ToJson(Certificate());
+  const nlohmann::ordered_json example = ToJson(c);
   for (const auto& [name, value] : example.items()) fields.push_back(name);
   if (Problem problem = CheckFields(json, "", fields)) return problem;
 
@@ -125,14 +197,23 @@ Problem ReadCertificate(std::string_view text, Certificate& c) {
   read("sensor", ReadText, c.sensor);
   read("policy_sha256", ReadSha256, c.policy_sha256);
   read("task_sha256", ReadSha256, c.task_sha256);
-  read("worlds",
-       [&](const Json& value) { return ReadInt(value, 1, kMaxCertificateWorlds, c.worlds); });
+  if (c.version == 1) {
+    read("worlds",
+         [&](const Json& value) { return ReadInt(value, 1, kMaxCertificateWorlds, c.worlds); });
+    read("confidence", ReadConfidence, c.confidence);
+  } else {
+    read("challenge_sha256", ReadChallenge, c.challenge_sha256);
+    read("worlds", ReadRung, c.worlds);
+    read("confidence", ReadFixedConfidence, c.confidence);
+    read("risk_share", ReadUnit, c.risk_share);
+    read("makers_choice", ReadMakersChoice, c.makers_choice);
+    read("note", ReadNote);
+  }
   read("starts_per_world",
        [&](const Json& value) { return ReadInt(value, 1, kMaxStarts, c.starts_per_world); });
   const auto read_episodes = [&](const Json& value, std::int64_t& count) {
     return ReadInt(value, 0, c.worlds * c.starts_per_world, count);
   };
-  read("confidence", ReadConfidence, c.confidence);
   read("seed", ReadWord, c.seed);
   read("safe", read_episodes, c.safe);
   read("collided", read_episodes, c.collided);
@@ -154,35 +235,72 @@ std::string_view BoundMethodName(BoundMethod method) {
   return kMethods[static_cast<std::size_t>(method)];
 }
 
-std::uint64_t CertificationSeed(const Certificate& c) {
-  return Sha256Word(
-      fmt::format("fedgen-certification 1\npolicy_sha256={}\ntask_sha256={}\nworlds={}\n"
-                  "confidence={}\n",
-                  c.policy_sha256, c.task_sha256, c.worlds, c.confidence));
+bool IsChallenge(std::string_view text) {
+  constexpr std::size_t kLongest = 500;
+  return !text.empty() && text.size() <= kLongest &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; });
 }
+
+std::uint64_t CertificationSeed(const Certificate& c) {
+  if (c.version == 1) {
+    return Sha256Word(
+        fmt::format("fedgen-certification 1\npolicy_sha256={}\ntask_sha256={}\nworlds={}\n"
+                    "confidence={}\n",
+                    c.policy_sha256, c.task_sha256, c.worlds, c.confidence));
+  }
+  return Sha256Word(
+      fmt::format("fedgen-certification 2\npolicy_sha256={}\ntask_sha256={}\n"
+                  "challenge_sha256={}\n",
+                  c.policy_sha256, c.task_sha256, c.challenge_sha256));
+}
+
+std::uint64_t ChallengeSeed(const Certificate& c, std::string_view challenge) {
+  return Sha256Word(
+      fmt::format("fedgen-challenge 2\npolicy_sha256={}\ntask_sha256={}\nchallenge_sha256={}\n",
+                  c.policy_sha256, c.task_sha256, Sha256Hex(challenge)));
+}
+
+namespace {
+
+// Both statements at one confidence (Eq. 40), with the share of its risk that n owns.
+Promise PromiseAt(double confidence, double share, std::span<const double> costs,
+                  std::span<const double> failed_shares, const Certificate& c) {
+  const double delta = (1 - confidence) / 2 * share;
+  Promise promise;
+  promise.confidence = confidence;
+  promise.safe_arrival = c.starts_per_world == 1 ? SuccessLowerBound(c.safe, c.worlds, delta)
+                                                 : 1 - BettingUpperBound(failed_shares, delta);
+  promise.expected_cost = BettingUpperBound(costs, delta);
+  return promise;
+}
+
+}  // namespace
 
 void ComputeBounds(std::span<const double> costs, std::span<const double> safe_shares,
                    Certificate& c) {
   FEDGEN_CHECK(costs.size() == static_cast<std::size_t>(c.worlds), "{} costs of {} worlds",
                costs.size(), c.worlds);
-  const double gamma = 1 - c.confidence;
-  const double delta = gamma / 2;
-  if (c.starts_per_world == 1) {
-    c.safe_arrival_method = BoundMethod::kClopperPearson;
-    c.safe_arrival = SuccessLowerBound(c.safe, c.worlds, delta);
-  } else {
+  std::vector<double> failed_shares;
+  if (c.starts_per_world > 1) {
     FEDGEN_CHECK(safe_shares.size() == costs.size(), "{} shares of {} worlds", safe_shares.size(),
                  costs.size());
-    std::vector<double> failed_shares(safe_shares.begin(), safe_shares.end());
+    failed_shares.assign(safe_shares.begin(), safe_shares.end());
     for (double& share : failed_shares) share = 1 - share;
-    c.safe_arrival_method = BoundMethod::kBetting;
-    c.safe_arrival = 1 - BettingUpperBound(failed_shares, delta);
   }
+  c.risk_share = c.version == 1 ? 1 : RiskShare(c.worlds);
+  const Promise promise = PromiseAt(c.confidence, c.risk_share, costs, failed_shares, c);
+  c.safe_arrival_method =
+      c.starts_per_world == 1 ? BoundMethod::kClopperPearson : BoundMethod::kBetting;
+  c.safe_arrival = promise.safe_arrival;
   c.expected_cost_method = BoundMethod::kBetting;
-  c.expected_cost = BettingUpperBound(costs, delta);
+  c.expected_cost = promise.expected_cost;
+  const double gamma = (1 - c.confidence) * c.risk_share;
   const double bias = LearnerBias(c.worlds, gamma);
   c.t1_cost_bound = CostBoundT1(c.mean_cost, bias);
   c.t2_safe_arrival = SafeArrivalT2(c.mean_cost, bias, gamma);
+  if (auto& choice = c.makers_choice) {
+    choice = PromiseAt(choice->confidence, c.risk_share, costs, failed_shares, c);
+  }
 }
 
 std::optional<CertificateDifference> FindDifference(const Certificate& stated,

@@ -3,104 +3,68 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 
 #include "fedgen/certify/bounds.h"
+#include "fedgen/certify/ladder.h"
 
 namespace fedgen {
 namespace {
 
-// Eq. 41 with no failure: 0.99^459 = 0.00992, 0.99^458 = 0.01002.
-TEST(WorldsNeeded, MatchesKnownFigures) {
-  EXPECT_EQ(WorldsNeeded(0.99, 0.99), 459);
-  EXPECT_EQ(WorldsNeeded(0.99, JointConfidence(0.99)), 528);
-  EXPECT_EQ(WorldsNeeded(0.95, 0.95), 59);
-  EXPECT_EQ(WorldsNeeded(0.999, 0.99), 4603);
-  EXPECT_EQ(WorldsNeeded(0.5, 0.75), 2);
-  EXPECT_EQ(WorldsNeeded(0.01, 0.5), 1);
-}
-
-TEST(WorldsNeeded, IsTheLeastThatTheBoundAcceptsWithoutAFailure) {
-  for (const double safe : {0.3, 0.9, 0.97, 0.999}) {
-    for (const double confidence : {0.6, 0.9, 0.99, 0.9999}) {
-      const std::int64_t n = WorldsNeeded(safe, confidence);
-      EXPECT_GE(SuccessLowerBound(n, n, 1 - confidence), safe);
-      if (n > 1) {
-        EXPECT_LT(SuccessLowerBound(n - 1, n - 1, 1 - confidence), safe);
-      }
-    }
-  }
-}
-
-TEST(JointConfidence, HalvesTheRisk) { EXPECT_DOUBLE_EQ(JointConfidence(0.98), 0.99); }
-
 // P(Binomial(n, rate) <= k) term by term.
-double Tail(int k, int n, double rate) {
+double Tail(std::int64_t k, std::int64_t n, double rate) {
   double sum = 0;
-  for (int j = 0; j <= k; ++j) {
-    sum += std::exp(std::lgamma(n + 1) - std::lgamma(j + 1) - std::lgamma(n - j + 1) +
-                    j * std::log(rate) + (n - j) * std::log1p(-rate));
+  for (std::int64_t j = 0; j <= k; ++j) {
+    const auto x = static_cast<double>(j);
+    const auto m = static_cast<double>(n);
+    sum += std::exp(std::lgamma(m + 1) - std::lgamma(x + 1) - std::lgamma(m - x + 1) +
+                    x * std::log(rate) + (m - x) * std::log1p(-rate));
   }
   return sum;
 }
 
-// The power of every n by its definition: the most failures that certify, then the probability of
-// no more than those.
-double PowerOf(int n, double safe, double confidence, double assume, int& allowed) {
-  allowed = -1;
-  while (allowed + 1 < n && Tail(allowed + 1, n, 1 - safe) <= 1 - confidence) ++allowed;
-  return allowed < 0 ? 0 : Tail(allowed, n, 1 - assume);
-}
-
-TEST(WorldsToSucceed, AgreesWithTryingEveryNumber) {
-  struct Case {
-    double safe, confidence, assume, power;
-  };
-  for (const Case& c :
-       {Case{0.5, 0.9, 0.8, 0.8}, Case{0.8, 0.95, 0.9, 0.9}, Case{0.9, 0.9, 0.97, 0.5},
-        Case{0.9, 0.99, 0.98, 0.95}, Case{0.95, 0.9, 0.99, 0.9}, Case{0.3, 0.8, 0.45, 0.7}}) {
-    const std::optional<Plan> plan = WorldsToSucceed(c.safe, c.confidence, c.assume, c.power);
-    ASSERT_TRUE(plan);
-    int n = 1;
-    int allowed = -1;
-    double power = PowerOf(n, c.safe, c.confidence, c.assume, allowed);
-    while (power < c.power) power = PowerOf(++n, c.safe, c.confidence, c.assume, allowed);
-    EXPECT_EQ(plan->worlds, n) << c.safe << " " << c.assume;
-    EXPECT_EQ(plan->allowed_failures, allowed);
-    EXPECT_NEAR(plan->power, power, 1e-11);
+// Eq. 41 by its definition: failures are added one by one until the tail is too heavy.
+TEST(PlanRungs, AgreesWithCountingUp) {
+  for (const auto& [safe, confidence, assume] :
+       {std::array{0.5, 0.9, 0.8}, std::array{0.9, 0.99, 0.98}, std::array{0.99, 0.99, 0.995},
+        std::array{0.3, 0.8, 0.45}}) {
+    const std::vector<PlanRow> rows = PlanRungs(safe, confidence, assume);
+    std::size_t row = 0;
+    for (const Rung& rung : kLadder) {
+      if (rung.worlds > 10'000) break;
+      const double risk = (1 - confidence) / 2 * rung.share / 64;
+      std::int64_t allowed = -1;
+      while (Tail(allowed + 1, rung.worlds, 1 - safe) <= risk) ++allowed;
+      if (allowed < 0) continue;
+      ASSERT_LT(row, rows.size());
+      EXPECT_EQ(rows[row].worlds, rung.worlds);
+      EXPECT_EQ(rows[row].allowed_failures, allowed) << safe << " " << rung.worlds;
+      EXPECT_NEAR(rows[row].power, Tail(allowed, rung.worlds, 1 - assume), 1e-9);
+      ++row;
+    }
+    EXPECT_GT(row, 0U);
   }
 }
 
-// The sawtooth: the n that is found has the power, the next one has not.
-TEST(WorldsToSucceed, PromisesForThisVeryNumber) {
-  const std::optional<Plan> plan = WorldsToSucceed(0.9, 0.9, 0.97, 0.83);
-  ASSERT_TRUE(plan);
-  const auto n = static_cast<int>(plan->worlds);
-  int allowed = 0;
-  EXPECT_GE(PowerOf(n, 0.9, 0.9, 0.97, allowed), 0.83);
-  EXPECT_LT(PowerOf(n + 1, 0.9, 0.9, 0.97, allowed), PowerOf(n, 0.9, 0.9, 0.97, allowed));
+// What the plan allows the bound accepts, and no failure more.
+TEST(PlanRungs, IsWhatACertificateWouldSay) {
+  for (const PlanRow& row : PlanRungs(0.99, 0.99, 0.995)) {
+    const double risk = StatementRisk(row.worlds, 0.99);
+    const std::int64_t safe = row.worlds - row.allowed_failures;
+    EXPECT_GE(SuccessLowerBound(safe, row.worlds, risk), 0.99 - 1e-12) << row.worlds;
+    EXPECT_LT(SuccessLowerBound(safe - 1, row.worlds, risk), 0.99) << row.worlds;
+  }
 }
 
-TEST(WorldsToSucceed, IsConsistentWithTheBound) {
-  const std::optional<Plan> plan = WorldsToSucceed(0.99, 0.99, 0.995, 0.9);
-  ASSERT_TRUE(plan);
-  const std::int64_t n = plan->worlds;
-  const std::int64_t c = plan->allowed_failures;
-  EXPECT_GE(SuccessLowerBound(n - c, n, 0.01), 0.99 - 1e-12);
-  EXPECT_LT(SuccessLowerBound(n - c - 1, n, 0.01), 0.99);
-  EXPECT_GE(BinomialAtMost(c, n, 0.005), 0.9);
-}
-
-TEST(WorldsToSucceed, NeedsNoFailureFromAPolicyThatNeverFails) {
-  const std::optional<Plan> plan = WorldsToSucceed(0.99, 0.99, 1, 0.999);
-  ASSERT_TRUE(plan);
-  EXPECT_EQ(plan->worlds, WorldsNeeded(0.99, 0.99));
-  EXPECT_EQ(plan->allowed_failures, 0);
-  EXPECT_EQ(plan->power, 1.0);
-}
-
-TEST(WorldsToSucceed, GivesUpOnRatesTooCloseToTell) {
-  EXPECT_FALSE(WorldsToSucceed(0.5, 0.9, 0.5001, 0.9));
+// No failure in n worlds: 0.99^n <= 0.005 / 16 from n = 803 on, so 1,000 is the least rung.
+TEST(PlanRungs, StartsWithTheLeastRungThatIsEnoughWithoutAFailure) {
+  const std::vector<PlanRow> rows = PlanRungs(0.99, 0.99, 1);
+  ASSERT_EQ(rows.size(), 11U);
+  EXPECT_EQ(rows.front().worlds, 1000);
+  EXPECT_EQ(rows.front().allowed_failures, 0);
+  EXPECT_EQ(rows.front().power, 1.0);
+  EXPECT_TRUE(PlanRungs(1 - 1e-9, 0.99, 1).empty()) << "10^8 worlds are too few";
 }
 
 }  // namespace

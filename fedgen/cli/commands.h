@@ -22,6 +22,7 @@ struct EvaluateCommand {
   std::string config;
   std::vector<std::string> overrides;
   std::string policy;
+  bool anyway = false;                 // it may drive a body that it was not made for
   std::optional<std::int64_t> worlds;  // 10000, or all of world_file
   std::string world_file;
   int threads = 0;  // 0: as many as there are cores
@@ -36,21 +37,27 @@ struct CertifyCommand {
   std::string config;
   std::vector<std::string> overrides;
   std::string policy;
+  bool anyway = false;  // it may drive a body that it was not made for
   std::int64_t worlds = 100'000;
   double confidence = 0.99;
+  std::optional<std::string> challenge;
   std::string output;
   bool force = false;
   int threads = 0;  // 0: as many as there are cores
 };
 Result<void> RunCertify(const CertifyCommand& command);
 
-/// fedgen verify: recomputes a certificate and refuses it if one number differs.
+/// fedgen verify: recomputes a certificate and refuses it if one number differs; or tests what it
+/// promises on worlds of the verifier's own.
 struct VerifyCommand {
   std::string certificate;
   std::string config;
   std::vector<std::string> overrides;
   std::string policy;
-  int threads = 0;  // 0: as many as there are cores
+  bool anyway = false;  // it may drive a body that it was not made for
+  std::optional<std::string> challenge;
+  std::optional<std::int64_t> worlds;  // of the challenge
+  int threads = 0;                     // 0: as many as there are cores
 };
 Result<void> RunVerify(const VerifyCommand& command);
 
@@ -85,6 +92,7 @@ struct WorldsShowCommand {
   std::string config;   // says which robot and lidar drive; needed with policies
   std::vector<std::string> overrides;
   std::vector<std::string> policies;
+  bool anyway = false;  // they may drive a body that they were not made for
   bool force = false;
 };
 Result<void> RunWorldsShow(const WorldsShowCommand& command);
@@ -127,9 +135,11 @@ struct TrainCommand {
   int learners = 0;       // 0: as the configuration says
   std::string algorithm;  // empty: as the configuration says
   std::string out;        // empty: runs/<config>-<algorithm>-seed<seed>
-  std::string resume;     // a run's directory; only threads and no_figures may go with it
+  std::string resume;     // a run's directory; only rounds, threads, no_figures may go with it
+  int rounds = 0;         // with resume: how many the run is to have in all; 0: as it has
   std::optional<std::uint64_t> seed;  // 1
   int threads = 0;                    // 0: as many as there are cores
+  bool anyway = false;                // initial policies may have been made for another body
   bool no_figures = false;
 };
 Result<void> RunTrain(const TrainCommand& command);
@@ -139,7 +149,8 @@ struct EstimateCommand {
   std::string config;
   std::vector<std::string> overrides;
   std::string policy;  // where to measure; empty: the first learner's initial policy
-  int repeats = 40;    // measurements, >= 2
+  bool anyway = false;
+  int repeats = 40;  // measurements, >= 2
   std::uint64_t seed = 1;
   int threads = 0;
 };
@@ -154,8 +165,8 @@ Result<void> RunPlot(const PlotCommand& command);
 
 /// fedgen reproduce: the paper's experiments, and what it leaves open.
 struct ReproduceCommand {
-  std::string what;    // table1, table2, figures, tradeoffs, comparison or all
-  std::string config;  // empty: paper-tables, for the comparison default
+  std::string what;    // table1, text, sigma, table2, figures, tradeoffs, comparison or all
+  std::string config;  // empty: paper-tables; paper-text for text, default for the comparison
   std::vector<std::string> overrides;
   std::string out = "out/reproduce";
   int seeds = 0;  // 0: as many as the experiment wants
@@ -171,18 +182,25 @@ inline IfExists WhatIfExists(bool force) { return force ? IfExists::kReplace : I
 /// The threads to use: those of --threads, or DefaultNumThreads() if it was not given (0).
 Result<int> NumThreads(int threads);
 
-/// A built-in policy by its name, or one from a file; checked against the robot and the sensor that
-/// it will drive with.
-Result<Policy> FindPolicy(const std::string& name_or_path, const LidarOptions& lidar,
-                          const RobotOptions& robot);
+/// A built-in policy by its name, or one from a file; checked against the body that it will drive.
+/// `anyway` lets it drive one that it was not made for, with a warning.
+Result<Policy> FindPolicy(const std::string& name_or_path, const Body& body, bool anyway);
+
+/// The warning of a policy that --anyway lets drive, if anything differs.
+void WarnOfBody(const std::string& path, const std::optional<std::string>& differs);
+
+/// Whether worlds come from the configuration's distribution or from a file.
+enum class WorldsAre { kDrawn, kGiven };
 
 /// What it takes to drive: a configuration with overrides, a policy that fits it, and threads.
+/// Warns of drawn worlds without an obstacle.
 struct Driving {
   Config config;
   Policy policy;
   int num_threads = 1;
 };
 Result<Driving> PrepareDriving(const std::string& config, const std::vector<std::string>& overrides,
-                               const std::string& policy, int threads);
+                               const std::string& policy, bool anyway, int threads,
+                               WorldsAre worlds = WorldsAre::kDrawn);
 
 }  // namespace fedgen

@@ -22,11 +22,13 @@ Result<void> RunEstimate(const EstimateCommand& command) {
   const LearnerSettings& learner = settings.learners.front();
   const Key key = Key(command.seed).Fork(Stream::kLearner).Fork(0);
 
-  const Mlp mlp = command.policy.empty() ? InitialPolicy(settings, learner, key, BestKernel())
-                                         : FEDGEN_TRY(LoadPolicy(command.policy));
+  Mlp mlp = command.policy.empty() ? InitialPolicy(settings, learner, key, BestKernel())
+                                   : FEDGEN_TRY(LoadPolicy(command.policy));
+  const auto differs = command.anyway ? ForgetBody(BodyOf(settings.task), mlp) : std::nullopt;
   if (const auto mismatch = FindMismatch(mlp, ShapeOf(settings))) {
     return Error{ErrorCode::kMismatch, fmt::format("{}: {}", command.policy, *mismatch)};
   }
+  WarnOfBody(command.policy, differs);
   const Search search{ThetaOf(mlp), InitialSigma(mlp, learner.sigma)};
   const auto objective = MakeObjective(settings, learner, BestKernel(), num_threads);
   constexpr int kProbes = 4;
@@ -34,6 +36,8 @@ Result<void> RunEstimate(const EstimateCommand& command) {
   const GradientConstants c =
       MeasureConstants(*objective, search, command.repeats, kProbes, key.Fork(Stream::kEvaluation),
                        [&](std::int64_t done) { progress.Update(done); });
+
+  progress.Wipe();
 
   const std::int64_t worlds = std::int64_t{c.repeats} * learner.worlds;
   const std::optional<double> largest_step = c.largest_step();

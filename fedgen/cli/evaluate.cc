@@ -20,8 +20,11 @@ Result<int> NumThreads(int threads) {
   return DefaultNumThreads();
 }
 
-Result<Policy> FindPolicy(const std::string& name_or_path, const LidarOptions& lidar,
-                          const RobotOptions& robot) {
+void WarnOfBody(const std::string& path, const std::optional<std::string>& differs) {
+  if (differs) PrintError("warning: {}: {}; it drives anyway\n", path, *differs);
+}
+
+Result<Policy> FindPolicy(const std::string& name_or_path, const Body& body, bool anyway) {
   if (const auto built_in = BuiltInPolicy(name_or_path)) return *built_in;
   std::error_code ignored;
   if (!std::filesystem::exists(name_or_path, ignored)) {
@@ -30,25 +33,33 @@ Result<Policy> FindPolicy(const std::string& name_or_path, const LidarOptions& l
                              "and gap-follower",
                              name_or_path)};
   }
-  const Policy policy = FEDGEN_TRY(LoadPolicy(name_or_path));
-  if (const auto mismatch = FindMismatch(policy, lidar, robot)) {
+  Mlp mlp = FEDGEN_TRY(LoadPolicy(name_or_path));
+  const auto differs = anyway ? ForgetBody(body, mlp) : std::nullopt;
+  Policy policy = std::move(mlp);
+  if (const auto mismatch = FindMismatch(policy, body)) {
     return Error{ErrorCode::kMismatch, fmt::format("{}: {}", name_or_path, *mismatch)};
   }
+  WarnOfBody(name_or_path, differs);
   return policy;
 }
 
 Result<Driving> PrepareDriving(const std::string& config, const std::vector<std::string>& overrides,
-                               const std::string& policy, int threads) {
+                               const std::string& policy, bool anyway, int threads,
+                               WorldsAre worlds) {
   const int num_threads = FEDGEN_TRY(NumThreads(threads));
   Config loaded = FEDGEN_TRY(LoadConfig(config, overrides));
-  Policy found = FEDGEN_TRY(FindPolicy(policy, loaded.task().lidar, loaded.task().robot));
+  Policy found = FEDGEN_TRY(FindPolicy(policy, BodyOf(loaded.task()), anyway));
+  if (worlds == WorldsAre::kDrawn && IsEmpty(loaded.task().world)) {
+    PrintError("warning: {}\n", kEmptyWorldWarning);
+  }
   return Driving{std::move(loaded), std::move(found), num_threads};
 }
 
 Result<void> RunEvaluate(const EvaluateCommand& command) {
   const Kernel kernel = FEDGEN_TRY(KernelFromName(command.kernel));
-  const Driving driving = FEDGEN_TRY(
-      PrepareDriving(command.config, command.overrides, command.policy, command.threads));
+  const Driving driving = FEDGEN_TRY(PrepareDriving(
+      command.config, command.overrides, command.policy, command.anyway, command.threads,
+      command.world_file.empty() ? WorldsAre::kDrawn : WorldsAre::kGiven));
   const Task& task = driving.config.task();
 
   EvaluateOptions options;
@@ -80,8 +91,10 @@ Result<void> RunEvaluate(const EvaluateCommand& command) {
   Evaluation evaluation;
   evaluation.tally = tally;
   evaluation.seconds = progress.seconds();
+  progress.Wipe();
   evaluation.starts_per_world = options.starts_per_world;
-  if (command.world_file.empty()) evaluation.seed = command.seed;
+  evaluation.census = !command.world_file.empty();
+  if (!evaluation.census) evaluation.seed = command.seed;
   evaluation.policy = command.policy;
   evaluation.config = command.config;
   evaluation.overrides = command.overrides;

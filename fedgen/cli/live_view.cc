@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <span>
+#include <utility>
 
 #include "fedgen/base/text.h"
 #include "fedgen/cli/print.h"
@@ -41,28 +43,45 @@ const char* MarkOf(LearnerPhase phase) {
   return "";
 }
 
-std::string Head(const RoundReport& report, int num_rounds, double seconds, int first_round) {
+// What training takes is known from the rounds so far; the race and the certificate come after it.
+std::string Phase(const RoundReport& report, int num_rounds, double seconds, int first_round) {
+  constexpr std::string_view kAfter = "then race and certificate";
+  const std::string where = fmt::format("training: round {}/{}", report.round, num_rounds);
+  if (report.ending != Ending::kNotYet) return fmt::format("{}  done, {}", where, kAfter);
   const double rounds_done = report.round - first_round;
   const std::string left =
       rounds_done > 0 ? DurationText(seconds / rounds_done * (num_rounds - report.round)) : "?";
+  return fmt::format("{}  at most {} left, {}", where, left, kAfter);
+}
+
+std::string BestSoFar(const RoundReport& report) {
   const std::string incumbent =
       report.incumbent ? fmt::format("incumbent: learner {}, round {}, y {:.3f} +- {:.3f}",
                                      report.incumbent->learner.name(), report.incumbent->round,
                                      report.incumbent->y, report.incumbent->b)
                        : "no incumbent";
-  return fmt::format("round {}/{}  {:.2f} M episodes  at most {} left  {}", report.round,
-                     num_rounds, static_cast<double>(report.episodes) / 1e6, left, incumbent);
+  return fmt::format("{:.2f} M episodes  {}", static_cast<double>(report.episodes) / 1e6,
+                     incumbent);
 }
 
 }  // namespace
 
-std::string LiveTable(const RoundReport& report, int num_rounds, double seconds, int first_round) {
-  std::string text = Head(report, num_rounds, seconds, first_round) + "\n";
-  text += "  learner      y +- b          |z|     noise  state\n";
-  for (const LearnerRound& row : report.learners) {
-    text += fmt::format("  {:>7}  {:.3f} +- {:.3f}  {:>7}  {:>8}  {}\n", row.learner.name(), row.y,
-                        row.b, Optional(row.z_norm), Optional(row.spread), StateOf(row));
+std::string LiveTable(const RoundReport& report, int num_rounds, double seconds, int first_round,
+                      TerminalSize size) {
+  std::string text;
+  const auto add = [&](std::string line) { text += FitLine(std::move(line), size.columns) + "\n"; };
+  add(Phase(report, num_rounds, seconds, first_round));
+  add(BestSoFar(report));
+  add("  learner      y +- b          |z|     noise  state");
+  constexpr int kOtherRows = 4;  // those above, and the cursor's
+  const auto room = static_cast<std::size_t>(std::max(size.rows - kOtherRows, 1));
+  const std::size_t num_learners = report.learners.size();
+  const std::size_t shown = num_learners <= room ? num_learners : room - 1;
+  for (const LearnerRound& row : std::span(report.learners).first(shown)) {
+    add(fmt::format("  {:>7}  {:.3f} +- {:.3f}  {:>7}  {:>8}  {}", row.learner.name(), row.y, row.b,
+                    Optional(row.z_norm), Optional(row.spread), StateOf(row)));
   }
+  if (shown < num_learners) add(fmt::format("  and {} more", num_learners - shown));
   return text;
 }
 
@@ -86,7 +105,8 @@ std::string LiveLine(const RoundReport& report, int num_rounds, double seconds, 
   for (const LearnerRound& row : report.learners) {
     states += fmt::format(" {}{:.3f}", MarkOf(row.phase), row.y);
   }
-  return fmt::format("{}  y:{}\n", Head(report, num_rounds, seconds, first_round), states);
+  return fmt::format("{}  {}  y:{}\n", Phase(report, num_rounds, seconds, first_round),
+                     BestSoFar(report), states);
 }
 
 LiveView::LiveView(int num_rounds, int first_round)
@@ -124,18 +144,20 @@ void LiveView::Show(const RoundReport& report) {
 }
 
 void LiveView::Draw() {
-  // Up over what was drawn, then over it line by line.
-  std::string text = lines_drawn_ > 0 ? fmt::format("\033[{}A", lines_drawn_) : "";
-  lines_drawn_ = 0;
-  for (const char c : LiveTable(last_, num_rounds_, seconds(), first_round_)) {
-    if (c == '\n') {
-      text += "\033[K";
-      ++lines_drawn_;
-    }
-    text += c;
-  }
-  std::fputs(text.c_str(), stderr);
+  Wipe();
+  const std::string table = LiveTable(last_, num_rounds_, seconds(), first_round_, StderrSize());
+  lines_drawn_ = static_cast<int>(std::ranges::count(table, '\n'));
+  std::fputs(table.c_str(), stderr);
   std::fflush(stderr);
+}
+
+void LiveView::Wipe() {
+  if (lines_drawn_ > 0) PrintError("\033[{}A\033[J", std::exchange(lines_drawn_, 0));
+}
+
+void LiveView::Say(const std::string& line) {
+  Wipe();
+  PrintError("{}\n", line);
 }
 
 void LiveView::Finish() {
@@ -167,13 +189,16 @@ class Terminal final : public RunListener {
     PrintError("{}: {}, {}, seed {}\n", directory,
                Counted(static_cast<std::int64_t>(host.learners().size()), "learner"),
                Counted(host.options().rounds, "round"), run_.experiment.seed);
+    const double bytes = TotalBytes(MemoryOf(run_.experiment.config, run_.experiment.num_threads));
+    if (bytes >= 1e9) PrintError("{}: needs at least {} of memory\n", directory, BytesText(bytes));
     view_.emplace(host.options().rounds, host.round());
     return {};
   }
   Result<void> OnRound(const Host& /*host*/, const RoundReport& report,
                        double /*seconds*/) override {
-    if (view_) view_->Show(report);
-    for (const std::string& remark : report.remarks) PrintError("{}\n", remark);
+    if (!view_) return {};
+    for (const std::string& remark : report.remarks) view_->Say(remark);
+    view_->Show(report);
     return {};
   }
   Result<void> OnEnd(const Host& /*host*/, const Finalists& /*finalists*/) override {

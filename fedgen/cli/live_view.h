@@ -4,6 +4,7 @@
 #include <chrono>
 #include <string>
 
+#include "fedgen/cli/progress.h"
 #include "fedgen/fuse/host.h"
 #include "fedgen/run/local_run.h"
 
@@ -13,8 +14,10 @@ namespace fedgen {
 // (a learner stops, adopts) are lines of their own and the table is summed up in a line now and
 // then.
 
-/// The table: a line for the whole, one for each learner.
-std::string LiveTable(const RoundReport& report, int num_rounds, double seconds, int first_round);
+/// The table: two lines for the whole, one for each learner that fits above the cursor's own row;
+/// the last line says how many do not. No line is wrapped.
+std::string LiveTable(const RoundReport& report, int num_rounds, double seconds, int first_round,
+                      TerminalSize size);
 
 /// What happened in this round, a line each: stops, adoptions, a new incumbent's first arrival.
 std::string LiveEvents(const RoundReport& report);
@@ -29,11 +32,14 @@ class LiveView {
 
   /// Shows a round; redraws at most ten times a second.
   void Show(const RoundReport& report);
+  /// Says something in a line of its own, above the table.
+  void Say(const std::string& line);
   /// Shows the last round for good. Call once at the end.
   void Finish();
 
  private:
   void Draw();
+  void Wipe();
   double seconds() const;
 
   int num_rounds_, first_round_;

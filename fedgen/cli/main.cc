@@ -19,6 +19,7 @@
 #include "fedgen/base/text.h"
 #include "fedgen/base/version.h"
 #include "fedgen/certify/certificate.h"
+#include "fedgen/certify/ladder.h"
 #include "fedgen/cli/commands.h"
 #include "fedgen/cli/print.h"
 #include "fedgen/run/config_options.h"
@@ -93,8 +94,8 @@ std::optional<Error> FindUnknownVerb(const CLI::App& app, int argc, char** argv)
       if (verb->get_name() == word) next = verb;
     }
     if (next == nullptr) {
-      return Error{ErrorCode::kUsage, fmt::format("{}: no such verb, did you mean {}?",
-                                                  word.substr(0, 60), NearestName(word, names))};
+      return Error{ErrorCode::kUsage,
+                   fmt::format("{}: no such verb{}", word.substr(0, 60), DidYouMean(word, names))};
     }
     at = next;
   }
@@ -129,9 +130,9 @@ CLI::Option* AddName(CLI::App* verb, const char* flags, Text& value, const char*
 }
 
 template <typename Int>
-void AddInteger(CLI::App* verb, const char* flags, Int& value, const char* help, std::int64_t low,
-                std::int64_t high, const char* type = "N") {
-  verb->add_option(flags, value, help)->check(InRange(low, high))->type_name(type);
+CLI::Option* AddInteger(CLI::App* verb, const char* flags, Int& value, const char* help,
+                        std::int64_t low, std::int64_t high, const char* type = "N") {
+  return verb->add_option(flags, value, help)->check(InRange(low, high))->type_name(type);
 }
 
 constexpr std::int64_t kMostWorlds = 1'000'000'000'000;
@@ -151,9 +152,17 @@ void AddSeed(CLI::App* verb, Seed& seed, const char* help) {
   verb->add_option("-s,--seed", seed, help)->check(CheckSeed)->type_name("S");
 }
 
-void AddPolicy(CLI::App* verb, std::string& policy) {
-  AddName(verb, "-p,--policy", policy, "straight, gap-follower, or a policy file", "NAME|FILE")
+void AddAnyway(CLI::App* verb, bool& anyway) {
+  verb->add_flag("--anyway", anyway,
+                 "drive though the policy was made for another sensor, robot or time step");
+}
+
+template <typename Command>
+void AddPolicy(CLI::App* verb, Command& command) {
+  AddName(verb, "-p,--policy", command.policy, "straight, gap-follower, or a policy file",
+          "NAME|FILE")
       ->required();
+  AddAnyway(verb, command.anyway);
 }
 
 void AddThreads(CLI::App* verb, int& threads) {
@@ -172,7 +181,7 @@ void AddEvaluate(CLI::App& app, Work& work) {
       AddVerb(app, "evaluate", "Drive a policy through many worlds; report how often it arrives",
               RunEvaluate, work);
   AddConfig(verb, *command)->required();
-  AddPolicy(verb, command->policy);
+  AddPolicy(verb, *command);
   AddInteger(verb, "-n,--worlds", command->worlds,
              "how many worlds [10000, or all of --world-file]", 1, kMostWorlds);
   AddName(verb, "--world-file", command->world_file, "drive through these worlds; none are drawn");
@@ -191,12 +200,17 @@ void AddTrain(CLI::App& app, Work& work) {
   AddConfig(verb, *command);
   AddInteger(verb, "--learners", command->learners, "how many learners [as configured]", 1, 1000);
   verb->add_option("--algorithm", command->algorithm,
-                   "fedgen, local, fedavg or centralized [as configured]")
+                   "fedgen, local, fedavg, centralized or single [as configured]")
       ->check(CheckAlgorithm)
       ->type_name("A");
   AddName(verb, "-o,--out", command->out, "directory to create [runs/<config>-<algorithm>-seed<S>]",
           "DIR");
   AddName(verb, "--resume", command->resume, "continue the run in this directory", "DIR");
+  AddInteger(verb, "--rounds", command->rounds,
+             "with --resume: how many rounds the run is to have in all, at least those done", 1,
+             10'000'000);
+  verb->add_flag("--anyway", command->anyway,
+                 "begin with initial policies made for another sensor, robot or time step");
   AddSeed(verb, command->seed, "decides everything random [1]");
   AddThreads(verb, command->threads);
   verb->add_flag("--no-figures", command->no_figures, "draw no figures at the end");
@@ -210,6 +224,7 @@ void AddEstimate(CLI::App& app, Work& work) {
   AddConfig(verb, *command)->required();
   AddName(verb, "-p,--policy", command->policy,
           "the policy at which to measure [the initial policy]");
+  AddAnyway(verb, command->anyway);
   AddInteger(verb, "--repeats", command->repeats, "how many measurements [40]", 2, 100000, "R");
   AddSeed(verb, command->seed, "decides everything random [1]");
   AddThreads(verb, command->threads);
@@ -228,7 +243,8 @@ void AddReproduce(CLI::App& app, Work& work) {
   const auto [verb, command] =
       AddVerb(app, "reproduce", "Run the paper's experiments; show its numbers beside ours",
               RunReproduce, work);
-  verb->add_option("what", command->what, "table1, table2, figures, tradeoffs, comparison or all")
+  verb->add_option("what", command->what,
+                   "table1, text, sigma, table2, figures, tradeoffs, comparison or all")
       ->required()
       ->type_name("WHAT");
   AddConfig(verb, *command);
@@ -241,17 +257,25 @@ void AddReproduce(CLI::App& app, Work& work) {
   AddThreads(verb, command->threads);
 }
 
+CLI::Option* AddChallenge(CLI::App* verb, std::optional<std::string>& challenge,
+                          const std::string& help) {
+  return verb->add_option("--challenge", challenge, help)->type_name("TEXT");
+}
+
 void AddCertify(CLI::App& app, Work& work) {
   const auto [verb, command] = AddVerb(
       app, "certify", "Drive a policy through unseen worlds; write a certificate of how safe it is",
       RunCertify, work);
   AddConfig(verb, *command)->required();
-  AddPolicy(verb, command->policy);
-  AddInteger(verb, "-n,--worlds", command->worlds, "how many worlds [100000]", 1,
-             kMaxCertificateWorlds);
+  AddPolicy(verb, *command);
+  AddInteger(verb, "-n,--worlds", command->worlds,
+             "how many worlds: 100, 300, 1000, ... 100000000 [100000]", 1, kMaxCertificateWorlds);
   verb->add_option("--confidence", command->confidence,
-                   "probability that both bounds hold, between 0 and 1 [0.99]")
+                   "adds a line at another confidence than 0.99, marked as your choice")
       ->type_name("G");
+  AddChallenge(
+      verb, command->challenge,
+      "the verifier's word, given after they received the policy's hash; draws the worlds");
   AddName(verb, "-o,--output", command->output, "certificate to write")->required();
   AddForce(verb, command->force);
   AddThreads(verb, command->threads);
@@ -259,10 +283,18 @@ void AddCertify(CLI::App& app, Work& work) {
 
 void AddVerify(CLI::App& app, Work& work) {
   const auto [verb, command] = AddVerb(
-      app, "verify", "Recompute a certificate; refuse it if any number differs", RunVerify, work);
+      app, "verify",
+      "Recompute a certificate and refuse it if any number differs; or test it on your own worlds",
+      RunVerify, work);
   AddName(verb, "file", command->certificate, "certificate")->required();
   AddConfig(verb, *command)->required();
-  AddPolicy(verb, command->policy);
+  AddPolicy(verb, *command);
+  CLI::Option* const challenge = AddChallenge(
+      verb, command->challenge,
+      "your own word: recomputes a certificate made for it, tests any other on worlds it draws");
+  AddInteger(verb, "-n,--worlds", command->worlds,
+             "how many worlds to test on [as many as the certificate]", 1, kMaxCertificateWorlds)
+      ->needs(challenge);
   AddThreads(verb, command->threads);
 }
 
@@ -306,6 +338,7 @@ void AddWorldsShow(CLI::App& worlds, Work& work) {
   AddName(verb, "-p,--policy", command->policies,
           "also draw the trajectory of this policy; repeatable", "NAME|FILE")
       ->allow_extra_args(false);
+  AddAnyway(verb, command->anyway);
   AddForce(verb, command->force);
 }
 
@@ -399,7 +432,7 @@ int Main(int argc, char** argv) {
   app.set_version_flag("--version", kVersion);
   app.footer(
       "Exit codes: 0 done, 2 usage, 3 configuration, 4 bad file, 5 mismatch,\n"
-      "6 cannot read or write, 7 output exists (docs/exit-codes.md).");
+      "6 cannot read or write, 7 output exists, 8 missed check (docs/exit-codes.md).");
   Work work;
   AddVerbs(app, work);
   try {
@@ -435,8 +468,10 @@ int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);
   try {
     return fedgen::Main(argc, argv);
+  } catch (const std::bad_alloc&) {
+    std::fputs("fedgen: out of memory\n", stderr);
   } catch (const std::exception& error) {
-    // Our own code does not throw; this is out of memory, or an exception of a library.
+    // Our own code does not throw; this is an exception of a library.
     std::fputs("fedgen: ", stderr);
     std::fputs(error.what(), stderr);
     std::fputs("\n", stderr);

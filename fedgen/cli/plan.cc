@@ -3,7 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
 #include "fedgen/base/text.h"
+#include "fedgen/certify/ladder.h"
 #include "fedgen/cli/commands.h"
 #include "fedgen/cli/print.h"
 #include "fedgen/run/certify.h"
@@ -16,43 +22,35 @@ Result<void> CheckShare(const char* flag, double value) {
   return Error{ErrorCode::kUsage, fmt::format("{} = {}: must be in (0, 1)", flag, value)};
 }
 
-// How many worlds one confidence needs: if none fails, and to succeed with the wanted power.
-struct Answer {
-  std::int64_t without_failure;
-  std::optional<Plan> with_power;
-};
-
-Result<Answer> FindAnswer(const PlanCommand& command, double confidence) {
-  Answer answer{WorldsNeeded(command.safe, confidence), std::nullopt};
-  if (!command.assume) return answer;
-  answer.with_power = WorldsToSucceed(command.safe, confidence, *command.assume, command.power);
-  if (!answer.with_power) {
-    return Error{
-        ErrorCode::kUsage,
-        fmt::format("--assume = {}: too close to --safe = {}: no number of worlds tells them apart",
-                    *command.assume, command.safe)};
-  }
-  return answer;
+std::string RowText(const PlanRow& row, bool with_chance) {
+  std::string text =
+      fmt::format("{:>13}  {:>16}", Grouped(row.worlds), Grouped(row.allowed_failures));
+  // Rounded down: a chance is not a certainty, however many digits it takes to say so.
+  if (with_chance)
+    text += fmt::format("  {:>6.4f}", std::min(0.9999, std::floor(1e4 * row.power) / 1e4));
+  return text + "\n";
 }
 
-std::string AnswerText(const Answer& answer) {
+std::string RowJson(const PlanRow& row, bool with_chance) {
   std::string text =
-      fmt::format("  {} without a failure are enough\n", Counted(answer.without_failure, "world"));
-  if (const auto& plan = answer.with_power) {
-    text += fmt::format(
-        "  {} with at most {} are enough; the policy manages that with probability {:.4f}\n",
-        Counted(plan->worlds, "world"), Counted(plan->allowed_failures, "failure"), plan->power);
+      fmt::format("{{\"worlds\":{},\"allowed_failures\":{}", row.worlds, row.allowed_failures);
+  if (with_chance) text += fmt::format(",\"power\":{}", row.power);
+  return text + "}";
+}
+
+std::string QuestionText(const PlanCommand& command) {
+  return fmt::format(
+      "safe arrival >= {} with {} confidence, in a certificate, which also bounds the cost{}\n",
+      command.safe, Percent(command.confidence),
+      command.assume ? fmt::format("; for a policy whose true rate is {}", *command.assume) : "");
+}
+
+std::string QuestionJson(const PlanCommand& command) {
+  std::string text = fmt::format("\"safe\":{},\"confidence\":{}", command.safe, command.confidence);
+  if (command.assume) {
+    text += fmt::format(",\"assume\":{},\"target_power\":{}", *command.assume, command.power);
   }
   return text;
-}
-
-std::string AnswerJson(const Answer& answer) {
-  std::string text = fmt::format("{{\"worlds_without_failure\":{}", answer.without_failure);
-  if (const auto& plan = answer.with_power) {
-    text += fmt::format(",\"worlds\":{},\"allowed_failures\":{},\"power\":{}", plan->worlds,
-                        plan->allowed_failures, plan->power);
-  }
-  return text + "}";
 }
 
 }  // namespace
@@ -66,26 +64,44 @@ Result<void> RunPlan(const PlanCommand& command) {
                  fmt::format("--assume = {}: must be above --safe = {} and at most 1",
                              *command.assume, command.safe)};
   }
-  const Answer alone = FEDGEN_TRY(FindAnswer(command, command.confidence));
-  const Answer joint = FEDGEN_TRY(FindAnswer(command, JointConfidence(command.confidence)));
-
+  const std::vector<PlanRow> rows =
+      PlanRungs(command.safe, command.confidence, command.assume.value_or(1));
+  // Without an assumption: enough if nothing fails.
+  const auto enough = std::find_if(rows.begin(), rows.end(),
+                                   [&](const PlanRow& row) { return row.power >= command.power; });
+  if (enough == rows.end()) {
+    const std::string worlds = Counted(kMaxCertificateWorlds, "world");
+    return Error{ErrorCode::kUsage,
+                 command.assume
+                     ? fmt::format("--assume = {}: too close to --safe = {}: {} do not tell them "
+                                   "apart",
+                                   *command.assume, command.safe, worlds)
+                     : fmt::format("--safe = {}: {} without a failure do not certify it",
+                                   command.safe, worlds)};
+  }
+  const bool with_chance = command.assume.has_value();
   if (command.json) {
-    std::string question =
-        fmt::format("\"safe\":{},\"confidence\":{}", command.safe, command.confidence);
-    if (command.assume) {
-      question += fmt::format(",\"assume\":{},\"target_power\":{}", *command.assume, command.power);
+    std::string list;
+    for (const PlanRow& row : rows) {
+      list += (list.empty() ? "" : ",") + RowJson(row, with_chance);
     }
-    Print("{{{},\"alone\":{},\"certificate\":{}}}\n", question, AnswerJson(alone),
-          AnswerJson(joint));
+    Print("{{{},\"worlds\":{},\"sizes\":[{}]}}\n", QuestionJson(command), enough->worlds, list);
     return {};
   }
-  const std::string assumed =
-      command.assume ? fmt::format(", for a policy whose true rate is {}", *command.assume) : "";
-  Print(
-      "safe arrival >= {} with {:.6g} % confidence{}\n"
-      "as a statement by itself:\n{}"
-      "in a certificate, which also bounds the cost:\n{}",
-      command.safe, 100 * command.confidence, assumed, AnswerText(alone), AnswerText(joint));
+  std::string table = fmt::format("{:>13}  {:>16}{}\n", "worlds", "failures allowed",
+                                  with_chance ? "  chance" : "");
+  for (const PlanRow& row : rows) {
+    table += RowText(row, with_chance);
+    if (row.worlds >= 10 * enough->worlds) break;  // more than anybody needs
+  }
+  Print("{}{}\n{}", QuestionText(command),
+        with_chance ? fmt::format("{} are enough: such a policy has at most {} with probability {}",
+                                  Counted(enough->worlds, "world"),
+                                  Counted(enough->allowed_failures, "failure"),
+                                  Certainty(1 - enough->power, 4))
+                    : fmt::format("{} are enough with at most {}", Counted(enough->worlds, "world"),
+                                  Counted(enough->allowed_failures, "failure")),
+        table);
   return {};
 }
 

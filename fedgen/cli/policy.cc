@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "fedgen/base/text.h"
 #include "fedgen/cli/commands.h"
 #include "fedgen/cli/print.h"
 #include "fedgen/policy/policy_file.h"
+#include "fedgen/run/certify.h"
 #include "fedgen/run/config.h"
 
 namespace fedgen {
@@ -36,14 +38,29 @@ std::string_view RangeCodeText(const Mlp& mlp) {
   return "";
 }
 
+// A line for each group of keys.
+std::string MadeForText(const Mlp& mlp) {
+  const std::string beams = Counted(mlp.num_beams, "beam");
+  if (!mlp.made_for) {
+    return fmt::format("a lidar with {} and a range of {} m; the file does not say more", beams,
+                       mlp.max_range);
+  }
+  std::map<std::string, std::string> groups = {
+      {"lidar", beams}, {"robot", std::string(NameOf(mlp.made_for->robot.kind))}};
+  VisitNumbers(*mlp.made_for, [&](const char* group, const char* name, double number) {
+    std::string& text = groups[group];
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, number);
+  });
+  return fmt::format("lidar: {}\n{:17}robot: {}\n{:17}episode: {}", groups["lidar"], "",
+                     groups["robot"], "", groups["episode"]);
+}
+
 }  // namespace
 
 Result<void> RunPolicyNew(const PolicyNewCommand& command) {
   FEDGEN_TRY(CheckEnding(command.output));
   const Config config = FEDGEN_TRY(LoadConfig(command.config, command.overrides));
-  const Task& task = config.task();
-  Mlp mlp =
-      MakeMlp(config.training.policy, task.lidar.beams, task.lidar.range, ControlLimit(task.robot));
+  Mlp mlp = ShapeOf(config.training);
   DrawParameters(Key(command.seed).Fork(Stream::kInitialPolicy), config.initial_half_width, mlp);
   FEDGEN_TRY(SavePolicy(mlp, command.output, WhatIfExists(command.force)));
   Print("{}: {}\n", command.output, NetworkText(mlp));
@@ -72,14 +89,15 @@ Result<void> RunPolicyShow(const PolicyShowCommand& command) {
       "  network        {}, {}, {}\n"
       "  inputs         {}\n"
       "  normalisation  {}\n"
-      "  made for       a lidar with {} and a range of {} m\n"
+      "  made for       {}\n"
       "  output         {}, a control within +-{:.6g}\n"
-      "  parameters     from {:.4g} to {:.4g}, root mean square {:.4g}\n",
+      "  parameters     from {:.4g} to {:.4g}, root mean square {:.4g}\n"
+      "  hash           {} (by which certificates name it)\n",
       command.policy, mlp.Shape(), NameOf(mlp.activation),
       Counted(static_cast<std::int64_t>(mlp.parameters.size()), "parameter"), inputs,
-      identity ? "none" : "one scale and shift per input", Counted(mlp.num_beams, "beam"),
-      mlp.max_range, mlp.output_map == OutputMap::kTanh ? "tanh" : "clamped", mlp.control_limit,
-      *low, *high, std::sqrt(squares / static_cast<double>(mlp.parameters.size())));
+      identity ? "none" : "one scale and shift per input", MadeForText(mlp),
+      mlp.output_map == OutputMap::kTanh ? "tanh" : "clamped", mlp.control_limit, *low, *high,
+      std::sqrt(squares / static_cast<double>(mlp.parameters.size())), PolicyHash(mlp));
   return {};
 }
 

@@ -17,6 +17,8 @@ ExitCode ExitCodeOf(ErrorCode code) {
       return ExitCode::kIo;
     case ErrorCode::kExists:
       return ExitCode::kExists;
+    case ErrorCode::kMissed:
+      return ExitCode::kMissed;
   }
   return ExitCode::kUsage;
 }

@@ -34,6 +34,7 @@ enum class ExitCode : int {
   kMismatch = 5,
   kIo = 6,
   kExists = 7,
+  kMissed = 8,
   kUnexpected = 70,  // out of memory, or an unexpected exception of a library
 };
 

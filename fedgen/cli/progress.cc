@@ -2,11 +2,13 @@
 #include "fedgen/cli/progress.h"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <utility>
 
 #include "fedgen/cli/print.h"
 
@@ -28,16 +30,34 @@ std::string DurationText(double seconds) {
   return fmt::format("{} h {:02} min", whole / 3600, whole / 60 % 60);
 }
 
+TerminalSize StderrSize() {
+  winsize size{};
+  if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_row == 0 || size.ws_col == 0) {
+    return {};
+  }
+  return {size.ws_row, size.ws_col};
+}
+
+std::string FitLine(std::string line, int columns) {
+  // Some terminals wrap as soon as the last column is written.
+  line.resize(std::min(line.size(), static_cast<std::size_t>(std::max(columns - 1, 1))));
+  return line;
+}
+
 std::string ProgressLine(const std::string& what, const std::string& unit, std::int64_t done,
-                         std::int64_t total, double seconds) {
-  constexpr int kWidth = 30;
+                         std::int64_t total, double seconds, int columns) {
   const double share = total > 0 ? static_cast<double>(done) / static_cast<double>(total) : 1.0;
-  const int filled = static_cast<int>(share * kWidth);
   const double rate = seconds > 0 ? static_cast<double>(done) / seconds : 0;
   const std::string left =
       rate > 0 ? DurationText(static_cast<double>(total - done) / rate) + " left" : "";
-  return fmt::format("{} [{:#>{}}{:.>{}}] {:3.0f} %  {}{}/s  {}", what, "", filled, "",
-                     kWidth - filled, 100 * share, Rate(rate), unit, left);
+  const std::string after =
+      fmt::format(" {:3.0f} %  {}{}/s  {}", 100 * share, Rate(rate), unit, left);
+  const int room = columns - 1 - static_cast<int>(what.size() + after.size() + 3);
+  const int width = std::clamp(room, 0, 30);
+  const int filled = static_cast<int>(share * width);
+  const std::string bar =
+      width == 0 ? "" : fmt::format(" [{:#>{}}{:.>{}}]", "", filled, "", width - filled);
+  return FitLine(what + bar + after, columns);
 }
 
 Progress::Progress(std::string what, std::string unit, std::int64_t total)
@@ -48,8 +68,8 @@ Progress::Progress(std::string what, std::string unit, std::int64_t total)
       begin_(std::chrono::steady_clock::now()),
       last_(begin_) {}
 
-Progress::~Progress() {
-  if (shown_) PrintError("\r\033[K");
+void Progress::Wipe() {
+  if (std::exchange(drawn_, false)) PrintError("\r\033[K");
 }
 
 double Progress::seconds() const {
@@ -61,7 +81,9 @@ void Progress::Update(std::int64_t done) {
   const auto now = std::chrono::steady_clock::now();
   if (now - last_ < std::chrono::milliseconds(100)) return;
   last_ = now;
-  PrintError("\r\033[K{}", ProgressLine(what_, unit_, done, total_, seconds()));
+  drawn_ = true;
+  PrintError("\r\033[K{}",
+             ProgressLine(what_, unit_, done, total_, seconds(), StderrSize().columns));
   std::fflush(stderr);
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 
 #include "fedgen/cli/commands.h"
@@ -8,7 +10,6 @@
 #include "fedgen/cli/print.h"
 #include "fedgen/report/run_pictures.h"
 #include "fedgen/report/summary_text.h"
-#include "fedgen/run/certify.h"
 #include "fedgen/run/local_run.h"
 
 namespace fedgen {
@@ -34,36 +35,87 @@ Result<std::vector<std::string>> OverridesOf(const TrainCommand& command) {
   return overrides;
 }
 
-Result<LocalRun> StartAs(const TrainCommand& command) {
+// What an interrupted run says on its way out. A signal handler may do little more than write, so
+// the text is ready before.
+std::string farewell;
+
+void BidFarewell(int signal) {
+  (void)!::write(STDERR_FILENO, farewell.data(), farewell.size());
+  ::raise(signal);  // the action is the default again: the program ends as if nobody had caught it
+}
+
+class Farewell {
+ public:
+  explicit Farewell(const std::string& directory) {
+    farewell = fmt::format("{}fedgen: interrupted: fedgen train --resume {} goes on\n",
+                           ::isatty(STDERR_FILENO) == 1 ? "\n" : "", directory);
+    struct sigaction action{};
+    action.sa_handler = BidFarewell;
+    action.sa_flags = static_cast<int>(SA_RESETHAND);
+    for (const int signal : kSignals) {
+      struct sigaction before{};
+      ::sigaction(signal, nullptr, &before);
+      if (before.sa_handler != SIG_IGN) ::sigaction(signal, &action, nullptr);
+    }
+  }
+  ~Farewell() {
+    for (const int signal : kSignals) {
+      struct sigaction now{};
+      ::sigaction(signal, nullptr, &now);
+      if (now.sa_handler == BidFarewell) ::signal(signal, SIG_DFL);
+    }
+  }
+  Farewell(const Farewell&) = delete;
+  Farewell& operator=(const Farewell&) = delete;
+
+ private:
+  static constexpr int kSignals[] = {SIGINT, SIGTERM};
+};
+
+Result<RunSummary> ExecuteOrSayHowToResume(const LocalRun& run, bool resumes) {
+  const Farewell farewell_of_run(run.files.directory());
+  return ExecuteWithView(run, resumes);
+}
+
+Result<LocalRun> StartAs(const TrainCommand& command, int num_threads) {
   const std::vector<std::string> overrides = FEDGEN_TRY(OverridesOf(command));
   Config config = FEDGEN_TRY(LoadConfig(command.config, overrides));
+  FEDGEN_TRY(CheckMemory(MemoryOf(config, num_threads)));
   const std::uint64_t seed = command.seed.value_or(1);
   const std::string stem = std::filesystem::path(command.config).stem().string();
   const std::string directory =
       command.out.empty() ? fmt::format("runs/{}-{}-seed{}", stem,
                                         NameOf(config.training.federation.algorithm), seed)
                           : command.out;
-  return StartRun(std::move(config), seed, stem, directory);
+  return StartRun(std::move(config), seed, stem, directory,
+                  command.anyway ? OtherBodies::kAllow : OtherBodies::kRefuse);
 }
 
 }  // namespace
 
 Result<void> RunTrain(const TrainCommand& command) {
   const bool resumes = !command.resume.empty();
-  if (resumes && (!command.config.empty() || !command.out.empty() || !command.overrides.empty() ||
-                  !command.algorithm.empty() || command.learners > 0 || command.seed)) {
+  if (resumes &&
+      (!command.config.empty() || !command.out.empty() || !command.overrides.empty() ||
+       !command.algorithm.empty() || command.learners > 0 || command.seed || command.anyway)) {
     return Error{ErrorCode::kUsage,
-                 "--resume: only --threads and --no-figures may be given with it"};
+                 "--resume: only --rounds, --threads and --no-figures may be given with it"};
+  }
+  if (!resumes && command.rounds > 0) {
+    return Error{ErrorCode::kUsage,
+                 "--rounds: goes with --resume; --set federation.rounds=N is for a new run"};
   }
   if (!resumes && command.config.empty()) {
     return Error{ErrorCode::kUsage, "--config or --resume is required"};
   }
   const int num_threads = FEDGEN_TRY(NumThreads(command.threads));
-  LocalRun run = FEDGEN_TRY(resumes ? ReopenRun(command.resume) : StartAs(command));
+  LocalRun run = FEDGEN_TRY(resumes ? ReopenRun(command.resume, command.rounds)
+                                    : StartAs(command, num_threads));
+  for (const std::string& warning : run.warnings) PrintError("warning: {}\n", warning);
   run.experiment.num_threads = num_threads;
-  const RunSummary summary = FEDGEN_TRY(ExecuteWithView(run, resumes));
-  Print("{}\n", RunSummaryText(summary));
-  if (summary.certificate) Print("certificate\n  {}\n", Summary(*summary.certificate));
+  if (resumes) FEDGEN_TRY(CheckMemory(MemoryOf(run.experiment.config, num_threads)));
+  const RunSummary summary = FEDGEN_TRY(ExecuteOrSayHowToResume(run, resumes));
+  Print("{}", RunSummaryText(summary));
   if (!command.no_figures) FEDGEN_TRY(DrawRun({run.files.directory(), 1}));
   Print("\n{}/: policies/best.fgp, certificate.json, summary.json{}\n", run.files.directory(),
         command.no_figures ? "" : ", figures/");

@@ -94,6 +94,7 @@ Result<void> RunWorldsGenerate(const WorldsGenerateCommand& command) {
     progress.Update(index + 1);
   }
   FEDGEN_TRY(file.Commit());
+  progress.Wipe();
   Print("{}: {}\n", command.output, Counted(command.worlds, "world"));
   return {};
 }
@@ -126,7 +127,7 @@ Result<void> RunWorldsShow(const WorldsShowCommand& command) {
   }
   if (!command.policies.empty()) text += "\nfrom the first start of each world\n";
   for (const std::string& name : command.policies) {
-    const Policy policy = FEDGEN_TRY(FindPolicy(name, task.lidar, task.robot));
+    const Policy policy = FEDGEN_TRY(FindPolicy(name, BodyOf(task), command.anyway));
     const std::string label = std::filesystem::path(name).stem().string();
     std::int64_t number = command.first;
     for (const Episode& episode : DrivePanels(task, policy, label, panels)) {

@@ -138,8 +138,8 @@ Result<void> CheckFingerprint(const std::string& is, const std::string& wanted,
                               const std::string& name) {
   if (is == wanted) return {};
   return Error{ErrorCode::kMismatch,
-               fmt::format("{}: belongs to another run: of another seed, configuration or "
-                           "initial policy",
+               fmt::format("{}: belongs to another run: of another seed, configuration, "
+                           "initial policy or program",
                            name)};
 }
 

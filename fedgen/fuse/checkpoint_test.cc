@@ -141,8 +141,9 @@ TEST(Checkpoint, IsRefusedByAnotherRun) {
   const auto other = Restore(host, "another", "c.fgc", same.host());
   ASSERT_FALSE(other);
   EXPECT_EQ(other.error().code, ErrorCode::kMismatch);
-  EXPECT_EQ(other.error().message,
-            "c.fgc: belongs to another run: of another seed, configuration or initial policy");
+  EXPECT_EQ(
+      other.error().message,
+      "c.fgc: belongs to another run: of another seed, configuration, initial policy or program");
   EXPECT_EQ(Restore(cloud, "another", "c", same.cloud()).error().code, ErrorCode::kMismatch);
   EXPECT_EQ(CheckpointToBytes(CheckpointOf(same.host(), "")), before);
   for (const int learners : {3, 5}) {

@@ -203,15 +203,25 @@ Result<void> Cloud::Receive(const CloseMessage& message) {
 
 void Cloud::CompleteClose() {
   FindAverageOrigin();
+  state_.ending = FindEnding();
+}
+
+// Of the round that was closed last.
+Ending Cloud::FindEnding() const {
   const bool all_settled =
       std::ranges::all_of(state_.members, [](const auto& entry) { return entry.second.settled; });
-  if (state_.step / 2 >= options_.rounds) {
-    state_.ending = Ending::kRounds;
-  } else if (options_.episodes > 0 && state_.answer.episodes >= options_.episodes) {
-    state_.ending = Ending::kEpisodes;
-  } else if (all_settled && state_.answer.candidates.empty()) {
-    state_.ending = Ending::kSettled;  // nothing will ever change
+  if (state_.step / 2 >= options_.rounds) return Ending::kRounds;
+  if (options_.episodes > 0 && state_.answer.episodes >= options_.episodes) {
+    return Ending::kEpisodes;
   }
+  // Then nothing will ever change.
+  if (all_settled && state_.answer.candidates.empty()) return Ending::kSettled;
+  return Ending::kNotYet;
+}
+
+void Cloud::set_state(CloudState state) {
+  state_ = std::move(state);
+  if (state_.ending != Ending::kNotYet && state_.finals.empty()) state_.ending = FindEnding();
 }
 
 // Policies of one origin lie in one basin, where a mean makes sense. The smallest of the commonest.

@@ -97,7 +97,9 @@ class Cloud {
   /// The last round that was closed.
   int round() const { return state_.step > 0 ? (state_.step - 1) / 2 : 0; }
   const CloudState& state() const { return state_; }
-  void set_state(CloudState state) { state_ = std::move(state); }
+  /// Goes on from there. If the run was over and has another number of rounds now, it is over or
+  /// not as if it had had that number from the beginning.
+  void set_state(CloudState state);
 
  private:
   Result<Member*> Hear(int step, LearnerId learner, const std::string& bytes);
@@ -108,6 +110,7 @@ class Cloud {
   void CompleteJoin();
   void CompleteSubmit();
   void CompleteClose();
+  Ending FindEnding() const;
   void CompleteFinish();
   void FindAverageOrigin();
   std::optional<Candidate> Nominate() const;

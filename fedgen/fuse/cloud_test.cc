@@ -210,6 +210,28 @@ TEST(Cloud, EndsTheRunForOneOfThreeReasons) {
   EXPECT_EQ(run({.rounds = 1}, true, 10), Ending::kRounds);
 }
 
+// A run that is over goes on with more rounds, unless it would have ended all the same.
+TEST(Cloud, EndsAnewWithAnotherNumberOfRounds) {
+  const auto ending = [](FederationOptions before, FederationOptions after, bool settled) {
+    Cloud cloud(before, Ids(1));
+    JoinAll(cloud, 1);
+    EXPECT_TRUE(cloud.Receive(Says(1, Make(kA, 1, kA, 0.5, {1, 2}), 10)));
+    CloseAll(cloud, 1, 1, kA, settled);
+    Cloud restored(after, Ids(1));
+    restored.set_state(cloud.state());
+    const Ending found = *restored.EndingAfter(1);
+    const bool goes_on = restored.Receive(Says(2, Make(kA, 2, kA, 0.5, {1, 2}), 20)).has_value();
+    EXPECT_EQ(goes_on, found == Ending::kNotYet);
+    return found;
+  };
+  EXPECT_EQ(ending({.rounds = 1}, {.rounds = 1}, false), Ending::kRounds);
+  EXPECT_EQ(ending({.rounds = 1}, {.rounds = 2}, false), Ending::kNotYet);
+  EXPECT_EQ(ending({.rounds = 1}, {.rounds = 2}, true), Ending::kSettled);
+  EXPECT_EQ(ending({.rounds = 1, .episodes = 10}, {.rounds = 2, .episodes = 10}, false),
+            Ending::kEpisodes);
+  EXPECT_EQ(ending({.rounds = 2}, {.rounds = 1}, true), Ending::kRounds);
+}
+
 // Three learners, two of one origin; every second round their mean is nominated, for the learner
 // whose turn it is, if somebody measured anew since the last time.
 TEST(Cloud, NominatesTheMeanOfTheCommonestOrigin) {

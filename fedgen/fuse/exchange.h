@@ -31,11 +31,12 @@ enum class Algorithm {
                  // significantly worse
   kLocal,        // nobody talks to anybody, nobody stops
   kFedAvg,       // everybody goes on from the mean of all, every round
-  kCentralized,  // one learner that has everybody's directions
+  kCentralized,  // one learner that has everybody's worlds and directions
+  kSingle,       // one learner, in its own worlds, that has everybody's directions
 };
 template <>
-inline constexpr std::array<std::string_view, 4> kWords<Algorithm> = {"fedgen", "local", "fedavg",
-                                                                      "centralized"};
+inline constexpr std::array<std::string_view, 5> kWords<Algorithm> = {"fedgen", "local", "fedavg",
+                                                                      "centralized", "single"};
 
 /// Why a run is over, if it is.
 enum class Ending : std::uint8_t {

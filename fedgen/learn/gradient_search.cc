@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fedgen/learn/gradient_search.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -18,8 +20,8 @@ namespace {
 
 // log sigma goes down its own gradient, a tenth at most in one round, and stays within a factor of
 // ten of where it began (Eq. 20).
-void MoveSigma(std::span<const double> z_sigma, double step, std::span<const float> initial,
-               std::span<float> sigma) {
+void MultiplySigma(std::span<const double> z_sigma, double step, std::span<const float> initial,
+                   std::span<float> sigma) {
   for (std::size_t index = 0; index < sigma.size(); ++index) {
     if (sigma[index] == 0) continue;
     const double old = static_cast<double>(sigma[index]);
@@ -27,6 +29,22 @@ void MoveSigma(std::span<const double> z_sigma, double step, std::span<const flo
     const double move = std::clamp(step * old * z_sigma[index], -0.1, 0.1);
     sigma[index] = static_cast<float>(std::clamp(old * std::exp(-move), first / 10, first * 10));
   }
+}
+
+// sigma goes down its own gradient as printed (Eq. 20a). The search distribution knows sigma^2
+// only, so a component that steps below 0 goes on as its absolute value, and the search is the
+// printed one. Returns how many did.
+std::size_t SubtractFromSigma(std::span<const double> z_sigma, double step,
+                              std::span<float> sigma) {
+  constexpr double kLeast = 1e-6;  // a smaller one is lost next to mu, in float, and 0 is frozen
+  std::size_t num_reflected = 0;
+  for (std::size_t index = 0; index < sigma.size(); ++index) {
+    if (sigma[index] == 0) continue;
+    const double moved = static_cast<double>(sigma[index]) - step * z_sigma[index];
+    num_reflected += moved <= 0 ? 1 : 0;
+    sigma[index] = static_cast<float>(std::max(std::abs(moved), kLeast));
+  }
+  return num_reflected;
 }
 
 }  // namespace
@@ -50,6 +68,14 @@ Look GradientSearch::Measure(std::span<const float> theta, Key key) {
   const std::optional<std::string> problem =
       first ? ExplainStopAtOnce(*measurement_) : std::nullopt;
   if (problem) look.remark = "stops at once: " + *problem;
+  if (num_reflected_ > 0 && !told_reflection_) {
+    told_reflection_ = true;
+    const auto num_frozen = std::ranges::count(state_.sigma, 0.0F);
+    look.remark = fmt::format(
+        "took sigma of {} of its {} parameters below 0 in one step: it goes on as its absolute "
+        "value (sigma_step = \"additive\"; said once)",
+        num_reflected_, std::ssize(state_.sigma) - num_frozen);
+  }
   return look;
 }
 
@@ -59,8 +85,11 @@ Step GradientSearch::Improve(int k, int num_rounds, Key /*key*/, std::span<float
   if (ShouldStop(options_.stop, measurement, state_.stop)) return {.moved = false};
   const double step = StepLength(k, num_rounds);
   Descend(options_.optimizer, measurement.z_mu, step, state_.optimizer, theta);
-  if (options_.sigma_rate > 0) {
-    MoveSigma(measurement.z_sigma, options_.sigma_rate * step, initial_sigma_, state_.sigma);
+  const double sigma_step = options_.sigma_rate * step;
+  if (sigma_step > 0 && options_.sigma_step == SigmaStep::kMultiplicative) {
+    MultiplySigma(measurement.z_sigma, sigma_step, initial_sigma_, state_.sigma);
+  } else if (sigma_step > 0) {
+    num_reflected_ = SubtractFromSigma(measurement.z_sigma, sigma_step, state_.sigma);
   }
   return {.moved = true};
 }
@@ -78,6 +107,7 @@ void GradientSearch::Restart() {
   state_.optimizer = {};
   state_.stop.recent.clear();  // q stays: it bounds the noise, which has not changed
   measurement_.reset();
+  num_reflected_ = 0;
 }
 
 std::string GradientSearch::SaveState() const { return ToBytes(state_); }

@@ -15,11 +15,21 @@ namespace fedgen {
 // The improver of Algorithm 1: measures (y, z) on fresh worlds and takes one step down z, unless
 // its stop rule says that it has arrived (lines 6 and 9 to 15).
 
+/// How sigma moves with z_sigma, if it moves at all.
+enum class SigmaStep {
+  kMultiplicative,  // by factors, a tenth a round at most, within [sigma_0 / 10, 10 sigma_0] (Eq.
+                    // 20)
+  kAdditive,        // as the paper prints it: down z_sigma like mu down z_mu (Eq. 20a)
+};
+template <>
+inline constexpr auto kWords<SigmaStep> = Words("multiplicative", "additive");
+
 struct GradientSearchOptions {
   StepOptions step;
   OptimizerOptions optimizer;
   StopOptions stop;
-  double sigma_rate = 0;  // of sigma's steps against mu's, >= 0 (Eq. 20)
+  double sigma_rate = 0;  // of sigma's steps against mu's, >= 0; 0 keeps sigma
+  SigmaStep sigma_step = SigmaStep::kMultiplicative;
 };
 
 /// What it remembers from round to round.
@@ -54,6 +64,8 @@ class GradientSearch final : public Improver {
   std::vector<float> initial_sigma_;
   GradientSearchState state_;
   std::optional<Measurement> measurement_;  // of this round
+  std::size_t num_reflected_ = 0;           // parameters whose sigma the last step took below 0
+  bool told_reflection_ = false;            // a person hears of it once
 };
 
 }  // namespace fedgen

@@ -47,6 +47,72 @@ TEST(GradientSearch, StepsDownWhatItMeasured) {
   EXPECT_EQ(theta[1], static_cast<float>(0.5 - step * m.z_mu[1]));
 }
 
+// An objective with the same gradients in every round.
+class GivenGradients final : public Objective {
+ public:
+  explicit GivenGradients(std::vector<double> z_sigma) : z_sigma_(std::move(z_sigma)) {}
+  Measurement Measure(const Search& search, Key /*key*/) override {
+    Measurement m;
+    m.z_mu.assign(search.mu.size(), 1.0);
+    m.z_sigma = z_sigma_;
+    return m;
+  }
+  Value MeasureValue(std::span<const float>, std::int64_t, Key) override { return {}; }
+
+ private:
+  std::vector<double> z_sigma_;
+};
+
+// Eq. 20a by hand, with a step of 0.5 and a rate of 0.5: sigma - z_sigma / 4. The second component
+// steps to -0.25 and goes on as 0.25, the third to 0, which would freeze it, and the last one is
+// frozen.
+TEST(GradientSearch, StepsSigmaDownItsGradientAsPrinted) {
+  GradientSearchOptions options;
+  options.step.step = 0.5;
+  options.step.exponent = 0;
+  options.stop.rule = StopOptions::Rule::kNever;
+  options.sigma_rate = 0.5;
+  options.sigma_step = SigmaStep::kAdditive;
+  GradientSearch search(options,
+                        std::make_unique<GivenGradients>(std::vector<double>{-40, 3, 2, 1}),
+                        {0.5F, 0.5F, 0.5F, 0.0F});
+  std::vector<float> theta(4, 0.0F);
+  const auto improve = [&](int k) {
+    const Look look = search.Measure(theta, Key(1));
+    EXPECT_TRUE(search.Improve(k, 10, Key(), theta).moved);
+    return look.remark;
+  };
+  EXPECT_EQ(improve(1), "");
+  EXPECT_EQ(search.state().sigma, (std::vector<float>{10.5F, 0.25F, 1e-6F, 0.0F}));
+  EXPECT_THAT(improve(2), HasSubstr("sigma of 2 of its 3 parameters below 0"));
+  EXPECT_EQ(search.state().sigma[0], 20.5F) << "no factor of ten, no limit of a tenth";
+  EXPECT_EQ(search.state().sigma[1], 0.5F);
+  EXPECT_EQ(improve(3), "") << "it is said once";
+}
+
+// Why the absolute value changes nothing: with sigma and -sigma the members of the search, and so
+// both gradients up to the sign of z_sigma, have the same distribution (Eq. 19, 20). Mirrored
+// directions give the same members, and mirrored normals are normals.
+TEST(GradientSearch, SearchesAlikeWithEitherSignOfSigma) {
+  const AnalyticFunction f = ThreeWells();
+  const auto gradients = [&](double sign) {  // of one coordinate; directions mirrored with sigma
+    double mu = 0, sigma = 0;
+    const double s = sign * 0.3;
+    for (int i = 0; i < 4000; ++i) {
+      const double e = sign * 3 * std::sin(0.7 * i);
+      const float at[2] = {static_cast<float>(-1 + s * e), 0.5F};
+      mu += f.Eta(at) * e / s;
+      sigma += f.Eta(at) * (e * e - 1) / s;
+    }
+    return std::pair(mu, sigma);
+  };
+  const auto [mu, sigma] = gradients(1);
+  const auto [mirrored_mu, mirrored_sigma] = gradients(-1);
+  EXPECT_DOUBLE_EQ(mirrored_mu, mu);
+  EXPECT_DOUBLE_EQ(mirrored_sigma, -sigma);
+  EXPECT_GT(std::abs(sigma), 1);
+}
+
 TEST(GradientSearch, StopsBelowTheThresholdAndLeavesTheta) {
   GradientSearchOptions options;
   options.stop.threshold = 1e9;

@@ -226,7 +226,8 @@ void MeasureNormalisation(const Task& task, int worlds, Key key, Kernel kernel, 
   double count = 0;
   World scratch;
   for (std::size_t episode = 0; episode < ways.size(); ++episode) {
-    const World& world = source(static_cast<std::int64_t>(episode) / starts, scratch);
+    const auto index = static_cast<std::int64_t>(episode);
+    const World& world = source(index / starts, static_cast<int>(index % starts), scratch);
     for (std::size_t step = 0; step < ways[episode].controls.size(); ++step) {
       Sense(kernel, lidar, static_cast<float>(task.robot.radius), world, ways[episode].poses[step],
             batch);

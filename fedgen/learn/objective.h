@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -57,6 +58,17 @@ class Objective {
   /// y alone, on as many fresh worlds as wanted: to take stock, or to judge a candidate.
   virtual Value MeasureValue(std::span<const float> mu, std::int64_t worlds, Key key) = 0;
 };
+
+/// One of several objectives that count as one, and how many worlds it draws in a round.
+struct PooledPart {
+  std::unique_ptr<Objective> objective;
+  std::int64_t worlds = 1;
+};
+
+/// The mean of the parts, each by its worlds, as if all worlds were drawn by one: y and z are the
+/// parts' means, so z is unbiased for the gradient of what y measures if each part's is. Every part
+/// draws its own worlds, and directions. Requires a part.
+std::unique_ptr<Objective> MakePooledObjective(std::vector<PooledPart> parts);
 
 /// The 2-norm.
 double Norm(std::span<const double> vector);

@@ -60,7 +60,7 @@ void DescendClipUp(std::span<const double> z, double step, OptimizerState& state
 
 void Describe(OptionVisitor& visitor, StepOptions& options) {
   constexpr NumberRange kStep = Above(0, 1e6);
-  auto& [step, schedule, exponent, last] = options;
+  auto& [step, schedule, exponent, last, rounds] = options;
   visitor.Number({"step", "", "How long a step is, r: the learning rate."}, step, kStep);
   visitor.Choice({"schedule", "",
                   "How the step shrinks: r / k^step_exponent in round k (power), not "
@@ -69,6 +69,10 @@ void Describe(OptionVisitor& visitor, StepOptions& options) {
   visitor.Number({"step_exponent", "", "Power schedule: how fast the step shrinks."}, exponent,
                  Closed(0, 1));
   visitor.Number({"last_step", "", "Geometric schedule: the step of the last round."}, last, kStep);
+  visitor.Integer({"schedule_rounds", "rounds",
+                   "Geometric schedule: in which round it arrives at last_step, and stays there; 0 "
+                   "for the last."},
+                  rounds, {0, 10000000});
 }
 
 void Describe(OptionVisitor& visitor, OptimizerOptions& options) {
@@ -86,7 +90,8 @@ double StepSize(const StepOptions& options, int k, int num_rounds) {
     case StepOptions::Schedule::kConstant:
       return options.step;
     case StepOptions::Schedule::kGeometric: {
-      const double progress = static_cast<double>(k - 1) / std::max(1, num_rounds - 1);
+      const int rounds = options.rounds > 0 ? options.rounds : num_rounds;
+      const double progress = static_cast<double>(k - 1) / std::max(1, rounds - 1);
       return options.step * std::pow(options.last / options.step, std::min(progress, 1.0));
     }
   }

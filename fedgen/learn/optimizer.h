@@ -15,12 +15,13 @@ struct StepOptions {
   enum class Schedule {
     kPower,      // r / k^exponent, Algorithm 1
     kConstant,   // r
-    kGeometric,  // from r in round 1 to last in round K
+    kGeometric,  // from r in round 1 to last in round K, or in an earlier one
   };
   double step = 0.5;  // r
   Schedule schedule = Schedule::kPower;
   double exponent = 0.7;  // rho of the paper; T3 asks for (2/3, 1)
   double last = 0.001;    // kGeometric only
+  int rounds = 0;         // kGeometric only: the round of `last`, and after it; 0 for K
 };
 template <>
 inline constexpr auto kWords<StepOptions::Schedule> = Words("power", "constant", "geometric");

@@ -37,6 +37,16 @@ TEST(StepSize, FollowsItsSchedule) {  // Eq. 25
                 1e-12);
   }
   EXPECT_EQ(StepSize(options, 1, 1), 0.5);
+  // Over rounds of its own it does not depend on how many the run has.
+  StepOptions own = options;
+  own.rounds = 100;
+  for (const int num_rounds : {50, 100, 300}) {
+    for (const int k : {1, 7, 50}) {
+      EXPECT_EQ(StepSize(own, k, num_rounds), StepSize(options, k, 100));
+    }
+  }
+  EXPECT_NEAR(StepSize(own, 101, 300), 0.005, 1e-15);
+  EXPECT_EQ(StepSize(own, 300, 300), StepSize(own, 100, 300));
 }
 
 TEST(StepSize, RefusesWhatIsNoStep) {

@@ -21,7 +21,36 @@ std::optional<std::string> FindNonFinite(const char* name, std::span<const float
   return std::nullopt;
 }
 
+// The body it was made for must be one, and the one that its numbers are scaled for.
+std::optional<std::string> FindBodyProblem(const Mlp& mlp) {
+  if (!mlp.made_for) return std::nullopt;
+  if (const auto error = Validate(*mlp.made_for)) {
+    return fmt::format("made_for.{} = {}", error->field, error->problem);
+  }
+  const auto& [lidar, robot, time_step] = *mlp.made_for;
+  auto mismatch = FindScaleMismatch(mlp, lidar.beams, lidar.range, ControlLimit(robot));
+  if (mismatch) return "made_for: " + *mismatch;
+  return std::nullopt;
+}
+
 }  // namespace
+
+std::optional<std::string> FindScaleMismatch(const Mlp& mlp, int beams, double range,
+                                             double limit) {
+  if (mlp.num_beams != beams) {
+    return fmt::format("policy reads {} beams, lidar.beams = {}", mlp.num_beams, beams);
+  }
+  if (mlp.max_range != static_cast<float>(range)) {
+    return fmt::format("policy expects a range of {} m, lidar.range = {}", mlp.max_range,
+                       static_cast<float>(range));
+  }
+  if (std::fabs(mlp.control_limit - static_cast<float>(limit)) >
+      1e-5F * static_cast<float>(limit)) {
+    return fmt::format("policy steers within +-{:.6g}, the robot within +-{:.6g}",
+                       mlp.control_limit, limit);
+  }
+  return std::nullopt;
+}
 
 void Describe(OptionVisitor& visitor, MlpOptions& options) {
   auto& [hidden, activation, state_inputs, goal_inputs, range_code, range_offset, output_map] =
@@ -84,6 +113,13 @@ Mlp MakeMlp(const MlpOptions& options, int num_beams, double max_range, double c
   return mlp;
 }
 
+Mlp MakeMlp(const MlpOptions& options, const Body& made_for) {
+  Mlp mlp =
+      MakeMlp(options, made_for.lidar.beams, made_for.lidar.range, ControlLimit(made_for.robot));
+  mlp.made_for = made_for;
+  return mlp;
+}
+
 void DrawParameters(Key key, double half_width, Mlp& mlp) {
   std::size_t parameter = 0;
   for (int layer = 0; layer < mlp.num_layers(); ++layer) {
@@ -127,7 +163,8 @@ std::optional<std::string> FindProblem(const Mlp& mlp) {
   }
   if (auto problem = FindNonFinite("input_scale", mlp.input_scale)) return problem;
   if (auto problem = FindNonFinite("input_shift", mlp.input_shift)) return problem;
-  return FindNonFinite("parameters", mlp.parameters);
+  if (auto problem = FindNonFinite("parameters", mlp.parameters)) return problem;
+  return FindBodyProblem(mlp);
 }
 
 }  // namespace fedgen

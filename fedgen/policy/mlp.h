@@ -12,13 +12,15 @@
 #include "fedgen/base/aligned.h"
 #include "fedgen/base/option.h"
 #include "fedgen/base/random.h"
+#include "fedgen/policy/body.h"
 
 namespace fedgen {
 
 // What the robot decides: a multi-layer perceptron from what it senses to its control (Eq. 11).
 //
 // A policy is complete in itself: how the sensors become inputs, the frozen normalisation of the
-// inputs, the layers, and how the output becomes a control are all part of it, and of its file.
+// inputs, the layers, and how the output becomes a control are all part of it, and of its file. So
+// is the body that it was made for.
 
 /// How ranges become inputs (Eq. 12).
 enum class RangeCode : std::uint8_t {
@@ -54,7 +56,7 @@ struct MlpOptions {
 void Describe(OptionVisitor& visitor, MlpOptions& options);
 
 struct Mlp {
-  // What it was made for.
+  // What its numbers are scaled for.
   int num_beams = 0;        // of the lidar
   float max_range = 0;      // m, of the lidar
   float control_limit = 0;  // rad or rad/s, of the robot
@@ -72,6 +74,11 @@ struct Mlp {
   std::vector<float> input_shift;  // [num_inputs]
   // Layer after layer: weights [outputs][inputs], then biases [outputs]. This is theta.
   std::vector<float> parameters;
+
+  // The body it was made for, if known (a file of version 1 does not say). Driving does not read
+  // it: it is there so that another body is noticed. Its beams, range and control limit are those
+  // above.
+  std::optional<Body> made_for;
 
   int num_inputs() const { return (state_inputs ? 4 : 0) + (goal_inputs ? 2 : 0) + num_beams; }
   int num_layers() const { return static_cast<int>(hidden.size()) + 1; }
@@ -92,10 +99,16 @@ std::size_t NumParameters(const Mlp& mlp);
 
 /// A network with all parameters 0 and the identity as normalisation.
 Mlp MakeMlp(const MlpOptions& options, int num_beams, double max_range, double control_limit);
+/// The same, for a body that it keeps in mind.
+Mlp MakeMlp(const MlpOptions& options, const Body& made_for);
 
 /// Sets every weight to U(-half_width, half_width) sqrt(3 / inputs) and every bias to 0: with
 /// half_width 1 a layer keeps the size of its inputs.
 void DrawParameters(Key key, double half_width, Mlp& mlp);
+
+/// Nothing if the network's numbers are scaled for these beams, this range (m) and this control
+/// limit; otherwise which are not: "policy reads 20 beams, lidar.beams = 24".
+std::optional<std::string> FindScaleMismatch(const Mlp& mlp, int beams, double range, double limit);
 
 /// What is wrong with a network that came from a file: sizes that do not add up, numbers that are
 /// not finite or out of range. Its parts may have any content.

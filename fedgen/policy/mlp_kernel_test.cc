@@ -187,6 +187,24 @@ TEST(DecideMlp, ReadsItsInputsInTheDocumentedOrder) {
   }
 }
 
+// A shift alone is a normalisation too, and so is a scale alone.
+TEST(DecideMlp, NormalisesByEachOfScaleAndShift) {
+  const Lidar lidar({7, 5, -60, 60});
+  Batch batch(16, lidar);
+  DrawSenses(Key(67), lidar, batch);
+  Mlp mlp = DrawMlp({}, 7, Key(68));
+  const Mlp drawn = mlp;
+  std::fill(mlp.input_scale.begin(), mlp.input_scale.end(), 1.0F);
+  for (const Kernel kernel : {Kernel::kScalar, BestKernel()}) {
+    EXPECT_NEAR(Decide(kernel, mlp, 4, batch)[3], DecideNaively(mlp, batch, 3), 2e-5);
+  }
+  mlp = drawn;
+  std::fill(mlp.input_shift.begin(), mlp.input_shift.end(), 0.0F);
+  for (const Kernel kernel : {Kernel::kScalar, BestKernel()}) {
+    EXPECT_NEAR(Decide(kernel, mlp, 4, batch)[3], DecideNaively(mlp, batch, 3), 2e-5);
+  }
+}
+
 // Eq. 12 in plain floats, bit for bit, and what DecideMlp sees up to its reciprocals.
 TEST(RawInputs, AreWhatANetworkSeesBeforeItsNormalisation) {
   for (const int num_beams : {1, 7, 20, 33}) {

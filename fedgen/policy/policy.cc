@@ -52,27 +52,26 @@ float FollowGap(const GapFollower& follower, const Lidar& lidar, const float* ra
   return best_angle;
 }
 
-// What a network was made for, against what it should drive: beams, m, rad or rad/s.
-std::optional<std::string> FindBodyMismatch(const Mlp& mlp, int beams, float range, float limit) {
-  if (mlp.num_beams != beams) {
-    return fmt::format("policy reads {} beams, lidar.beams = {}", mlp.num_beams, beams);
-  }
-  if (mlp.max_range != range) {
-    return fmt::format("policy expects a range of {} m, lidar.range = {}", mlp.max_range, range);
-  }
-  if (std::fabs(mlp.control_limit - limit) > 1e-5F * limit) {
-    return fmt::format("policy steers within +-{:.6g}, the robot within +-{:.6g}",
-                       mlp.control_limit, limit);
-  }
-  return std::nullopt;
-}
-
 template <typename Value>
 std::optional<std::string> FindDifference(const char* field, const Value& made,
                                           const Value& asked) {
   if (made == asked) return std::nullopt;
   return fmt::format("policy was made with {0} = {1}, policy.{0} = {2}", field, made, asked);
 }
+
+std::optional<std::string> FindBodyMismatch(const Mlp& mlp, const Body& body) {
+  const auto differences = mlp.made_for ? FindDifferences(*mlp.made_for, body) : std::nullopt;
+  if (!differences) return std::nullopt;
+  return "policy was made for " + *differences;
+}
+
+// What cannot be helped comes first.
+std::optional<std::string> FirstOf(std::optional<std::string> scale,
+                                   std::optional<std::string> body) {
+  if (scale || !body) return scale;
+  return *body + " (--anyway allows it)";
+}
+
 }  // namespace
 
 std::optional<Policy> BuiltInPolicy(std::string_view name) {
@@ -81,12 +80,18 @@ std::optional<Policy> BuiltInPolicy(std::string_view name) {
   return std::nullopt;
 }
 
-std::optional<std::string> FindMismatch(const Policy& policy, const LidarOptions& lidar,
-                                        const RobotOptions& robot) {
+std::optional<std::string> FindMismatch(const Policy& policy, const Body& body) {
   const Mlp* mlp = std::get_if<Mlp>(&policy);
   if (mlp == nullptr) return std::nullopt;
-  return FindBodyMismatch(*mlp, lidar.beams, static_cast<float>(lidar.range),
-                          static_cast<float>(ControlLimit(robot)));
+  auto mismatch =
+      FindScaleMismatch(*mlp, body.lidar.beams, body.lidar.range, ControlLimit(body.robot));
+  return FirstOf(std::move(mismatch), FindBodyMismatch(*mlp, body));
+}
+
+std::optional<std::string> ForgetBody(const Body& body, Mlp& mlp) {
+  auto mismatch = FindBodyMismatch(mlp, body);
+  if (mismatch) mlp.made_for.reset();
+  return mismatch;
 }
 
 std::optional<std::string> FindMismatch(const Mlp& mlp, const Mlp& wanted) {
@@ -94,7 +99,7 @@ std::optional<std::string> FindMismatch(const Mlp& mlp, const Mlp& wanted) {
   const auto activation = [](const Mlp& of) { return NameOf(of.activation); };
   const auto output_map = [](const Mlp& of) { return NameOf(of.output_map); };
   for (auto& mismatch : {
-           FindBodyMismatch(mlp, wanted.num_beams, wanted.max_range, wanted.control_limit),
+           FindScaleMismatch(mlp, wanted.num_beams, wanted.max_range, wanted.control_limit),
            FindDifference("hidden", mlp.hidden, wanted.hidden),
            FindDifference("activation", activation(mlp), activation(wanted)),
            FindDifference("state_inputs", mlp.state_inputs, wanted.state_inputs),
@@ -105,7 +110,8 @@ std::optional<std::string> FindMismatch(const Mlp& mlp, const Mlp& wanted) {
        }) {
     if (mismatch) return mismatch;
   }
-  return std::nullopt;
+  if (!wanted.made_for) return std::nullopt;
+  return FirstOf(std::nullopt, FindBodyMismatch(mlp, *wanted.made_for));
 }
 
 Driver::Driver(const Policy& policy, const Body& body)

@@ -7,10 +7,10 @@
 #include <variant>
 
 #include "fedgen/base/kernel.h"
+#include "fedgen/policy/body.h"
 #include "fedgen/policy/mlp.h"
 #include "fedgen/policy/mlp_kernel.h"
 #include "fedgen/sim/batch.h"
-#include "fedgen/sim/robot.h"
 
 namespace fedgen {
 
@@ -36,20 +36,20 @@ using Policy = std::variant<Mlp, StraightAhead, GapFollower>;
 /// `straight` or `gap-follower`; nothing for any other name.
 std::optional<Policy> BuiltInPolicy(std::string_view name);
 
-/// What a policy needs to know about the body it drives.
-struct Body {
-  RobotOptions robot;
-  double time_step = 0.05;  // s
-};
+/// Nothing if the policy was made for this body, as far as it knows; otherwise why not, in one
+/// line: "policy reads 20 beams, lidar.beams = 24". Without `made_for` a network knows its beams,
+/// range and control limit only.
+std::optional<std::string> FindMismatch(const Policy& policy, const Body& body);
 
-/// Nothing if the policy can drive a robot with this lidar and this control; otherwise why not, in
-/// one line: "policy reads 20 beams, lidar.beams = 24".
-std::optional<std::string> FindMismatch(const Policy& policy, const LidarOptions& lidar,
-                                        const RobotOptions& robot);
+/// Lets a network drive a body that it was not made for, as far as its numbers are scaled for it:
+/// it forgets what it was made for. Returns what differs, for a warning: "policy was made for
+/// robot.speed = 2.5, configured 3". If nothing does, it forgets nothing.
+std::optional<std::string> ForgetBody(const Body& body, Mlp& mlp);
 
 /// Nothing if two networks differ in their numbers only, so that the parameters of one mean the
-/// same in the other; otherwise the first difference, by the key of the configuration that asks for
-/// the wanted one: "policy was made with range_code = raw, policy.range_code = inverse".
+/// same in the other, and were made for one body; otherwise the first difference, by the key of the
+/// configuration that asks for the wanted one: "policy was made with range_code = raw,
+/// policy.range_code = inverse".
 std::optional<std::string> FindMismatch(const Mlp& mlp, const Mlp& wanted);
 
 /// A policy ready to drive: the policy, its workspace, and what it needs of the body. The policy

@@ -6,6 +6,7 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <map>
 
 #include "fedgen/base/json-inl.h"
 #include "fedgen/base/text.h"
@@ -21,23 +22,30 @@ Error Refuse(const std::string& name, const std::string& problem) {
 
 // ---------------------------------------------------------------------------------- binary
 //
-//   offset  bytes  what
-//        0      8  magic
+//   offset  bytes  version 2                         version 1
+//        0      8  magic                             the same
 //        8      4  version
-//       12      4  beams
-//       16     12  max_range, control_limit, range_offset
-//       28      5  state_inputs, goal_inputs, range_code, activation, output_map
-//       33      3  zero
-//       36      4  number of hidden layers
-//       40         their sizes, then input_scale, input_shift, parameters: 4 bytes each
+//       12      4  beams                             the same
+//       16      8  max_range, range_offset           12: max_range, control_limit, range_offset
+//       24      8  state_inputs, goal_inputs, range_code, activation, output_map, three zeros
+//       32      4  number of hidden layers           the same
+//       36      4  number of outputs, 1              (none)
+//       40         sizes of the hidden layers        the same
+//                  control_limit of each output      (none)
+//                  input_scale, input_shift, parameters: 4 bytes each
+//               4  made for: 0 unknown, 1 car,       (none)
+//                  2 differential
+//                  the numbers of the body it was    (none)
+//                  made for: 8 bytes each
 //      end      4  CRC-32 of everything before
 //
-// Integers are unsigned, numbers IEEE 754 binary32, all little endian.
+// Integers are unsigned, numbers IEEE 754 binary32 (the body's binary64), all little endian.
 
 // The line ends and the end-of-file mark show at once if a transfer took the file for text.
 constexpr std::string_view kMagic("FGP\x01\r\n\x1a\n", 8);
-constexpr std::uint32_t kVersion = 1;
-constexpr std::size_t kHeaderBytes = 40;
+constexpr std::uint32_t kVersion = 2;
+constexpr std::uint32_t kOldVersion = 1;
+constexpr std::size_t kHeaderBytes = 40;  // before the sizes of the hidden layers
 constexpr std::size_t kChecksumBytes = 4;
 
 std::uint32_t Checksum(std::string_view bytes) {
@@ -49,6 +57,12 @@ void Append(std::uint32_t value, std::string& bytes) {
   for (int shift = 0; shift < 32; shift += 8) {
     bytes += static_cast<char>(static_cast<unsigned char>(value >> shift));
   }
+}
+
+void Append(double value, std::string& bytes) {
+  const auto bits = std::bit_cast<std::uint64_t>(value);
+  Append(static_cast<std::uint32_t>(bits), bytes);
+  Append(static_cast<std::uint32_t>(bits >> 32), bytes);
 }
 
 void Append(std::span<const float> values, std::string& bytes) {
@@ -71,6 +85,10 @@ class ByteReader {
     return value;
   }
   float TakeFloat() { return std::bit_cast<float>(TakeInt()); }
+  double TakeDouble() {
+    const std::uint64_t low = TakeInt();
+    return std::bit_cast<double>(std::uint64_t{TakeInt()} << 32 | low);
+  }
   std::vector<float> TakeFloats(std::size_t count) {
     std::vector<float> values(count);
     for (float& value : values) value = TakeFloat();
@@ -102,14 +120,8 @@ Problem ReadSize(ByteReader& reader, const char* field, int& size) {
   return fmt::format("{} = {}: must be at most {}", field, value, kLargest);
 }
 
-// Everything up to the sizes of the hidden layers.
-Problem ReadBinaryHeader(std::string_view bytes, Mlp& mlp) {
-  ByteReader reader(bytes.substr(kMagic.size() + sizeof kVersion));
-  if (Problem problem = ReadSize(reader, "beams", mlp.num_beams)) return problem;
-  mlp.max_range = reader.TakeFloat();
-  mlp.control_limit = reader.TakeFloat();
-  mlp.range_offset = reader.TakeFloat();
-
+// state_inputs to output_map, and the zeros behind them, which begin at byte `at`.
+Problem ReadCodes(ByteReader& reader, int at, Mlp& mlp) {
   std::array<std::uint8_t, 5> choices{};
   constexpr std::array<std::pair<const char*, int>, 5> kChoices = {{{"state_inputs", 2},
                                                                     {"goal_inputs", 2},
@@ -125,21 +137,62 @@ Problem ReadBinaryHeader(std::string_view bytes, Mlp& mlp) {
   mlp.range_code = static_cast<RangeCode>(choices[2]);
   mlp.activation = static_cast<Activation>(choices[3]);
   mlp.output_map = static_cast<OutputMap>(choices[4]);
-  for (int spare = 33; spare < 36; ++spare) {
+  for (int spare = at; spare < at + 3; ++spare) {
     if (reader.TakeByte() != 0) return fmt::format("byte {}: must be zero", spare);
   }
+  return std::nullopt;
+}
+
+std::string OtherOutputs(std::uint64_t count) {
+  return fmt::format("outputs = {}: must be 1, a robot is steered by one number", count);
+}
+
+// Everything up to the normalisation. Afterwards `reader` stands there.
+Problem ReadBinaryHeader(std::string_view bytes, std::uint32_t version, ByteReader& reader,
+                         Mlp& mlp) {
+  if (Problem problem = ReadSize(reader, "beams", mlp.num_beams)) return problem;
+  mlp.max_range = reader.TakeFloat();
+  if (version == kOldVersion) mlp.control_limit = reader.TakeFloat();
+  mlp.range_offset = reader.TakeFloat();
+  if (Problem problem = ReadCodes(reader, version == kOldVersion ? 33 : 29, mlp)) return problem;
 
   int num_hidden = 0;
   if (Problem problem = ReadSize(reader, "hidden layers", num_hidden)) return problem;
-  const std::size_t needs =
-      kHeaderBytes + sizeof(std::uint32_t) * static_cast<std::size_t>(num_hidden);
-  if (bytes.size() < needs + kChecksumBytes) {
-    return Truncated(bytes.size(), needs + kChecksumBytes, "at least ");
+  std::size_t words = static_cast<std::size_t>(num_hidden);
+  if (version != kOldVersion) {
+    if (const std::uint32_t outputs = reader.TakeInt(); outputs != 1) return OtherOutputs(outputs);
+    words += 1;
   }
+  const std::size_t needs = kHeaderBytes + sizeof(std::uint32_t) * words + kChecksumBytes;
+  if (bytes.size() < needs) return Truncated(bytes.size(), needs, "at least ");
   mlp.hidden.resize(static_cast<std::size_t>(num_hidden));
   for (int& size : mlp.hidden) {
     if (Problem problem = ReadSize(reader, "hidden", size)) return problem;
   }
+  if (version != kOldVersion) mlp.control_limit = reader.TakeFloat();
+  return std::nullopt;
+}
+
+// How many bytes the part of the body has, behind the word that says its kind.
+std::size_t BodyBytes(const std::optional<Body>& body) {
+  std::size_t bytes = 0;
+  if (body) VisitNumbers(*body, [&](auto, auto, double) { bytes += sizeof(double); });
+  return bytes;
+}
+
+Problem ReadBodyKind(std::string_view bytes, std::size_t at, Mlp& mlp) {
+  constexpr std::size_t kWord = sizeof(std::uint32_t);
+  if (bytes.size() < at + kWord + kChecksumBytes) {
+    return Truncated(bytes.size(), at + kWord + kChecksumBytes, "at least ");
+  }
+  const std::uint32_t kind = ByteReader(bytes.substr(at)).TakeInt();
+  if (kind > kWords<RobotOptions::Kind>.size()) {
+    return fmt::format("made_for = {}: must be in 0..{}", kind, kWords<RobotOptions::Kind>.size());
+  }
+  if (kind == 0) return std::nullopt;
+  mlp.made_for.emplace();
+  mlp.made_for->robot.kind = static_cast<RobotOptions::Kind>(kind - 1);
+  mlp.made_for->lidar.beams = mlp.num_beams;
   return std::nullopt;
 }
 
@@ -151,20 +204,27 @@ Problem ReadBinary(std::string_view bytes, Mlp& mlp) {
   if (bytes.size() < kMagic.size() + sizeof kVersion) {
     return Truncated(bytes.size(), kHeaderBytes + kChecksumBytes, "at least ");
   }
-  const std::uint32_t version = ByteReader(bytes.substr(kMagic.size())).TakeInt();
-  if (version != kVersion) {
-    return fmt::format("version {}: this program reads version {}", version, kVersion);
+  ByteReader reader(bytes.substr(kMagic.size()));
+  const std::uint32_t version = reader.TakeInt();
+  if (version != kVersion && version != kOldVersion) {
+    return fmt::format("version {}: this program reads versions {} and {}", version, kOldVersion,
+                       kVersion);
   }
   if (bytes.size() < kHeaderBytes + kChecksumBytes) {
     return Truncated(bytes.size(), kHeaderBytes + kChecksumBytes, "at least ");
   }
-  if (Problem problem = ReadBinaryHeader(bytes, mlp)) return problem;
+  if (Problem problem = ReadBinaryHeader(bytes, version, reader, mlp)) return problem;
 
   // The header says how long the file is. Only if it is, memory is taken for its numbers.
   const auto num_inputs = static_cast<std::size_t>(mlp.num_inputs());
-  const std::size_t numbers_at = kHeaderBytes + sizeof(std::uint32_t) * mlp.hidden.size();
-  const std::size_t needs =
-      numbers_at + sizeof(float) * (2 * num_inputs + NumParameters(mlp)) + kChecksumBytes;
+  const bool old = version == kOldVersion;
+  const std::size_t words = mlp.hidden.size() + (old ? 0 : 1) + 2 * num_inputs + NumParameters(mlp);
+  std::size_t needs = kHeaderBytes + sizeof(float) * words;
+  if (!old) {
+    if (Problem problem = ReadBodyKind(bytes, needs, mlp)) return problem;
+    needs += sizeof(std::uint32_t) + BodyBytes(mlp.made_for);
+  }
+  needs += kChecksumBytes;
   if (bytes.size() < needs) return Truncated(bytes.size(), needs, "");
   if (bytes.size() > needs) {
     return fmt::format("has {} bytes, should have {}: something follows the policy", bytes.size(),
@@ -175,22 +235,67 @@ Problem ReadBinary(std::string_view bytes, Mlp& mlp) {
   if (stored != computed) {
     return fmt::format("checksum {:08x}, should be {:08x}: the file was altered", computed, stored);
   }
-  ByteReader reader(bytes.substr(numbers_at));
   mlp.input_scale = reader.TakeFloats(num_inputs);
   mlp.input_shift = reader.TakeFloats(num_inputs);
   mlp.parameters = reader.TakeFloats(NumParameters(mlp));
+  if (mlp.made_for) {
+    reader.TakeInt();  // its kind, known
+    VisitNumbers(*mlp.made_for, [&](auto, auto, double& number) { number = reader.TakeDouble(); });
+  }
   return FindProblem(mlp);
+}
+
+std::string Head(std::uint32_t version) {
+  std::string bytes(kMagic);
+  Append(version, bytes);
+  return bytes;
+}
+
+std::string WithChecksum(std::string bytes) {
+  Append(Checksum(bytes), bytes);
+  return bytes;
+}
+
+void AppendCodes(const Mlp& mlp, std::string& bytes) {
+  for (const int choice : {static_cast<int>(mlp.state_inputs), static_cast<int>(mlp.goal_inputs),
+                           static_cast<int>(mlp.range_code), static_cast<int>(mlp.activation),
+                           static_cast<int>(mlp.output_map), 0, 0, 0}) {
+    bytes += static_cast<char>(choice);
+  }
+}
+
+void AppendSizes(const Mlp& mlp, std::string& bytes) {
+  for (const int size : mlp.hidden) Append(static_cast<std::uint32_t>(size), bytes);
+}
+
+void AppendNumbers(const Mlp& mlp, std::string& bytes) {
+  Append(mlp.input_scale, bytes);
+  Append(mlp.input_shift, bytes);
+  Append(mlp.parameters, bytes);
+}
+
+// The part of version 2 that is the network: beams to parameters.
+std::string NetworkPart(const Mlp& mlp) {
+  std::string bytes;
+  Append(static_cast<std::uint32_t>(mlp.num_beams), bytes);
+  Append(std::array{mlp.max_range, mlp.range_offset}, bytes);
+  AppendCodes(mlp, bytes);
+  Append(static_cast<std::uint32_t>(mlp.hidden.size()), bytes);
+  Append(std::uint32_t{1}, bytes);  // outputs
+  AppendSizes(mlp, bytes);
+  Append(std::array{mlp.control_limit}, bytes);
+  AppendNumbers(mlp, bytes);
+  return bytes;
 }
 
 // ---------------------------------------------------------------------------------- JSON
 
 constexpr const char* kJsonFormat = "fedgen-policy";
-constexpr int kJsonVersion = 1;
 
 // The form for people has a size people can bear; larger networks have the binary form.
 constexpr std::size_t kMaxJsonParameters = std::size_t{1} << 22;
 constexpr std::size_t kMaxJsonBytes = std::size_t{1} << 27;
-constexpr JsonLimits kJsonLimits{.max_depth = 2, .max_values = kMaxJsonParameters + 4096};
+constexpr JsonLimits kJsonLimits{.max_depth = 3, .max_values = kMaxJsonParameters + 4096};
 
 // Prefixes the name of the field to `value: rule`.
 Problem Named(const std::string& field, const Problem& problem) {
@@ -219,25 +324,76 @@ Problem ReadList(const Json& document, const char* field, std::vector<T>& values
   return std::nullopt;
 }
 
+Problem ReadNumber(const Json& json, double& number) {
+  if (!json.is_number()) return Describe(json) + ": must be a number";
+  number = json.get<double>();
+  return std::nullopt;
+}
+
+// "made_for": the groups and keys that a configuration has for a body.
+Problem ReadBody(const Json& json, Body& body) {
+  if (Problem problem = CheckFields(json, "made_for", {"lidar", "robot", "episode"}))
+    return problem;
+  const Json& robot = *FindField(json, "robot");
+  const Json* const kind = robot.is_object() ? FindField(robot, "kind") : nullptr;
+  if (kind == nullptr) return "made_for.robot.kind: missing";
+  if (Problem problem = ReadEnum(*kind, kWords<RobotOptions::Kind>, body.robot.kind)) {
+    return Named("made_for.robot.kind", problem);
+  }
+  std::map<std::string, std::vector<std::string>> keys = {{"robot", {"kind"}}};
+  VisitNumbers(
+      body, [&](const char* group, const char* name, double) { keys[group].emplace_back(name); });
+  for (const auto& [group, names] : keys) {
+    const Json& fields = *FindField(json, group.c_str());
+    if (Problem problem = CheckFields(fields, "made_for." + group, names)) return problem;
+  }
+  Problem first;
+  VisitNumbers(body, [&](const char* group, const char* name, double& number) {
+    const Problem problem = ReadNumber(*FindField(*FindField(json, group), name), number);
+    if (!first) first = Named(fmt::format("made_for.{}.{}", group, name), problem);
+  });
+  return first;
+}
+
+Problem ReadOutputs(const Json& json, Mlp& mlp) {
+  if (!json.is_array()) return fmt::format("outputs = {}: must be an array", Describe(json));
+  if (json.size() != 1) return OtherOutputs(json.size());
+  if (Problem problem = CheckFields(json[0], "outputs[0]", {"control_limit"})) return problem;
+  return Named("outputs[0].control_limit",
+               ReadFloat(*FindField(json[0], "control_limit"), mlp.control_limit));
+}
+
+// `format`, `version` and the names of all other fields.
+Problem CheckJson(const Json& json, bool& old) {
+  const Json* const version = json.is_object() ? FindField(json, "version") : nullptr;
+  old = version != nullptr && *version == static_cast<int>(kOldVersion);
+  const auto reads = static_cast<int>(old ? kOldVersion : kVersion);
+  if (Problem problem = CheckFormat(json, kJsonFormat, reads)) return problem;
+  std::vector<std::string> fields = {"format",       "version",     "beams",      "max_range",
+                                     "state_inputs", "goal_inputs", "range_code", "range_offset",
+                                     "activation",   "output_map",  "hidden",     "input_scale",
+                                     "input_shift",  "parameters"};
+  fields.emplace_back(old ? "control_limit" : "outputs");
+  std::vector<std::string> optional;
+  if (!old) optional.emplace_back("made_for");
+  return CheckFields(json, "", fields, optional);
+}
+
 Problem ReadJson(std::string_view text, Mlp& mlp) {
   if (text.size() > kMaxJsonBytes) {
     return fmt::format("{} bytes of JSON: must be at most {}", text.size(), kMaxJsonBytes);
   }
   Json json;
+  bool old = false;
   if (Problem problem = ParseJson(text, kJsonLimits, json)) return problem;
-  if (Problem problem = CheckFormat(json, kJsonFormat, kJsonVersion)) return problem;
-  if (Problem problem =
-          CheckFields(json, "",
-                      {"format", "version", "beams", "max_range", "control_limit", "state_inputs",
-                       "goal_inputs", "range_code", "range_offset", "activation", "output_map",
-                       "hidden", "input_scale", "input_shift", "parameters"}))
-    return problem;
+  if (Problem problem = CheckJson(json, old)) return problem;
 
   const auto field = [&json](const char* name) -> const Json& { return *FindField(json, name); };
   for (const Problem& problem : {
            Named("beams", ReadInt(field("beams"), 1, 1024, mlp.num_beams)),
            Named("max_range", ReadFloat(field("max_range"), mlp.max_range)),
-           Named("control_limit", ReadFloat(field("control_limit"), mlp.control_limit)),
+           old ? Named("control_limit", ReadFloat(field("control_limit"), mlp.control_limit))
+               : ReadOutputs(field("outputs"), mlp),
            Named("state_inputs", ReadBool(field("state_inputs"), mlp.state_inputs)),
            Named("goal_inputs", ReadBool(field("goal_inputs"), mlp.goal_inputs)),
            Named("range_code", ReadEnum(field("range_code"), kWords<RangeCode>, mlp.range_code)),
@@ -252,28 +408,43 @@ Problem ReadJson(std::string_view text, Mlp& mlp) {
   if (Problem problem = ReadList(json, "input_scale", mlp.input_scale, ReadFloat)) return problem;
   if (Problem problem = ReadList(json, "input_shift", mlp.input_shift, ReadFloat)) return problem;
   if (Problem problem = ReadList(json, "parameters", mlp.parameters, ReadFloat)) return problem;
+  if (const Json* const made_for = FindField(json, "made_for")) {
+    mlp.made_for.emplace().lidar.beams = mlp.num_beams;
+    if (Problem problem = ReadBody(*made_for, *mlp.made_for)) return problem;
+  }
   return FindProblem(mlp);
 }
 
 }  // namespace
 
 std::string PolicyToBinary(const Mlp& mlp) {
-  std::string bytes(kMagic);
-  Append(kVersion, bytes);
+  std::string bytes = Head(kVersion) + NetworkPart(mlp);
+  const std::uint32_t kind =
+      mlp.made_for ? 1 + static_cast<std::uint32_t>(mlp.made_for->robot.kind) : 0;
+  Append(kind, bytes);
+  if (mlp.made_for) {
+    VisitNumbers(*mlp.made_for, [&](auto, auto, double number) { Append(number, bytes); });
+  }
+  return WithChecksum(std::move(bytes));
+}
+
+std::string PolicyToBinaryV1(const Mlp& mlp) {
+  std::string bytes = Head(kOldVersion);
   Append(static_cast<std::uint32_t>(mlp.num_beams), bytes);
   Append(std::array{mlp.max_range, mlp.control_limit, mlp.range_offset}, bytes);
-  for (const int choice : {static_cast<int>(mlp.state_inputs), static_cast<int>(mlp.goal_inputs),
-                           static_cast<int>(mlp.range_code), static_cast<int>(mlp.activation),
-                           static_cast<int>(mlp.output_map), 0, 0, 0}) {
-    bytes += static_cast<char>(choice);
-  }
+  AppendCodes(mlp, bytes);
   Append(static_cast<std::uint32_t>(mlp.hidden.size()), bytes);
-  for (const int size : mlp.hidden) Append(static_cast<std::uint32_t>(size), bytes);
-  Append(mlp.input_scale, bytes);
-  Append(mlp.input_shift, bytes);
-  Append(mlp.parameters, bytes);
-  Append(Checksum(bytes), bytes);
-  return bytes;
+  AppendSizes(mlp, bytes);
+  AppendNumbers(mlp, bytes);
+  return WithChecksum(std::move(bytes));
+}
+
+std::string NetworkBytes(const Mlp& mlp) {
+  Mlp acts = mlp;
+  if (acts.range_code != RangeCode::kScaled) acts.max_range = 0;
+  if (acts.range_code != RangeCode::kInverse) acts.range_offset = 0;
+  if (acts.hidden.empty()) acts.activation = {};
+  return NetworkPart(acts);
 }
 
 Result<Mlp> PolicyFromBinary(std::string_view bytes, const std::string& name) {
@@ -287,10 +458,9 @@ Result<Mlp> PolicyFromBinary(std::string_view bytes, const std::string& name) {
 std::string PolicyToJson(const Mlp& mlp) {
   nlohmann::ordered_json json;
   json["format"] = kJsonFormat;
-  json["version"] = kJsonVersion;
+  json["version"] = kVersion;
   json["beams"] = mlp.num_beams;
   json["max_range"] = mlp.max_range;
-  json["control_limit"] = mlp.control_limit;
   json["state_inputs"] = mlp.state_inputs;
   json["goal_inputs"] = mlp.goal_inputs;
   json["range_code"] = NameOf(mlp.range_code);
@@ -298,9 +468,19 @@ std::string PolicyToJson(const Mlp& mlp) {
   json["activation"] = NameOf(mlp.activation);
   json["output_map"] = NameOf(mlp.output_map);
   json["hidden"] = mlp.hidden;
+  json["outputs"] = {{{"control_limit", mlp.control_limit}}};
   json["input_scale"] = mlp.input_scale;
   json["input_shift"] = mlp.input_shift;
   json["parameters"] = mlp.parameters;
+  if (mlp.made_for) {
+    nlohmann::ordered_json body;
+    body["lidar"] = {};
+    body["robot"] = {{"kind", NameOf(mlp.made_for->robot.kind)}};
+    VisitNumbers(*mlp.made_for, [&](const char* group, const char* name, double number) {
+      body[group][name] = number;
+    });
+    json["made_for"] = std::move(body);
+  }
   std::string text;
   for (const auto& [field, value] : json.items()) {
     text += fmt::format("{}\"{}\": {}", text.empty() ? "{\n  " : ",\n  ", field, value.dump());

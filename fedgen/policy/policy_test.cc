@@ -28,7 +28,7 @@ float Decide(const Policy& policy, const World& world, const Pose& pose,
   const Lidar lidar(fan);
   Batch batch(1, lidar);
   Sense(kernel, lidar, static_cast<float>(robot.radius), world, pose, batch);
-  Driver driver(policy, {robot, 0.05});
+  Driver driver(policy, {fan, robot, 0.05});
   driver.Decide(kernel, lidar, 1, batch);
   return batch.control[0];
 }
@@ -47,23 +47,50 @@ TEST(BuiltInPolicy, HasTwoNames) {
 }
 
 TEST(FindMismatch, LetsBuiltInPoliciesDriveAnything) {
-  EXPECT_FALSE(FindMismatch(StraightAhead{}, {7, 3, -10, 10}, Differential()));
-  EXPECT_FALSE(FindMismatch(GapFollower{}, {7, 3, -10, 10}, Differential()));
+  EXPECT_FALSE(FindMismatch(StraightAhead{}, {{7, 3, -10, 10}, Differential()}));
+  EXPECT_FALSE(FindMismatch(GapFollower{}, {{7, 3, -10, 10}, Differential()}));
+}
+
+TEST(FindMismatch, SaysWhatANetworkIsScaledFor) {
+  const RobotOptions car;
+  const Policy policy = MakeMlp(MlpOptions{}, 20, 5, ControlLimit(car));
+  EXPECT_FALSE(FindMismatch(policy, {kSymmetricFan, car}));
+  // Nothing else is known of a network that does not say what it was made for.
+  EXPECT_FALSE(FindMismatch(policy, {kOneSidedFan, car, 0.1}));
+  LidarOptions lidar = kSymmetricFan;
+  lidar.beams = 24;
+  EXPECT_EQ(*FindMismatch(policy, {lidar, car}), "policy reads 20 beams, lidar.beams = 24");
+  lidar = kSymmetricFan;
+  lidar.range = 4.5;
+  EXPECT_EQ(*FindMismatch(policy, {lidar, car}),
+            "policy expects a range of 5 m, lidar.range = 4.5");
+  EXPECT_EQ(*FindMismatch(policy, {kSymmetricFan, Differential()}),
+            "policy steers within +-0.785398, the robot within +-5");
 }
 
 TEST(FindMismatch, SaysWhatAPolicyWasMadeFor) {
-  const RobotOptions car;
-  const Policy policy = MakeMlp(MlpOptions{}, 20, 5, ControlLimit(car));
-  EXPECT_FALSE(FindMismatch(policy, kSymmetricFan, car));
-  EXPECT_FALSE(FindMismatch(policy, kOneSidedFan, car));  // the fan's angles are not the network's
-  LidarOptions lidar = kSymmetricFan;
-  lidar.beams = 24;
-  EXPECT_EQ(*FindMismatch(policy, lidar, car), "policy reads 20 beams, lidar.beams = 24");
-  lidar = kSymmetricFan;
-  lidar.range = 4.5;
-  EXPECT_EQ(*FindMismatch(policy, lidar, car), "policy expects a range of 5 m, lidar.range = 4.5");
-  EXPECT_EQ(*FindMismatch(policy, kSymmetricFan, Differential()),
-            "policy steers within +-0.785398, the robot within +-5");
+  const Body body{kSymmetricFan, Differential(), 0.05};
+  Mlp mlp = MakeMlp(MlpOptions{}, body);
+  EXPECT_FALSE(FindMismatch(mlp, body));
+  Body other = body;
+  other.time_step = 0.1;
+  EXPECT_EQ(FindMismatch(mlp, other),
+            "policy was made for episode.time_step = 0.05, configured 0.1 (--anyway allows it)");
+  // What its numbers are scaled for cannot be helped, so it comes first.
+  Body narrower = other;
+  narrower.lidar.range = 4;
+  EXPECT_EQ(FindMismatch(mlp, narrower), "policy expects a range of 5 m, lidar.range = 4");
+  // The same between two networks.
+  EXPECT_FALSE(FindMismatch(mlp, MakeMlp(MlpOptions{}, body)));
+  EXPECT_EQ(FindMismatch(mlp, MakeMlp(MlpOptions{}, other)),
+            "policy was made for episode.time_step = 0.05, configured 0.1 (--anyway allows it)");
+
+  EXPECT_FALSE(ForgetBody(body, mlp));
+  EXPECT_TRUE(mlp.made_for) << "nothing to forget";
+  EXPECT_EQ(ForgetBody(other, mlp), "policy was made for episode.time_step = 0.05, configured 0.1");
+  EXPECT_FALSE(FindMismatch(mlp, other));
+  EXPECT_FALSE(FindMismatch(mlp, MakeMlp(MlpOptions{}, other)));
+  EXPECT_TRUE(FindMismatch(mlp, narrower));
 }
 
 // Each field that gives the parameters another meaning, alone.

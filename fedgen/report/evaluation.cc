@@ -32,6 +32,11 @@ std::string Row(std::string_view name, std::string_view value, std::string_view 
   return fmt::format("{:<14}{}  {}\n", name, value, note);
 }
 
+// A number in [0, 1], and of how many worlds it is the mean.
+std::string CensusRow(std::string_view name, double value, const std::string& samples) {
+  return Row(name, fmt::format("{:.4f}", value), fmt::format("({}, as given)", samples));
+}
+
 // A number in [0, 1], its interval and where that comes from. Clopper-Pearson needs no name: it is
 // what one expects of a rate; any other method does.
 std::string UnitRow(std::string_view name, double value, const ProportionInterval& interval,
@@ -47,23 +52,25 @@ std::string UnitRow(std::string_view name, double value, const ProportionInterva
 }  // namespace
 
 std::string_view IntervalMethod(const Evaluation& evaluation) {
+  if (evaluation.census) return "none";
   return evaluation.starts_per_world == 1 ? "clopper-pearson" : "hoeffding";
 }
 
-ProportionInterval RateInterval(const Evaluation& evaluation, std::int64_t count) {
+ProportionInterval RateInterval(const Evaluation& evaluation, std::int64_t count,
+                                double confidence) {
   CheckCounts(evaluation);
   if (evaluation.starts_per_world == 1) {
-    return ClopperPearson(count, evaluation.tally.episodes, kEvaluationConfidence);
+    return ClopperPearson(count, evaluation.tally.episodes, confidence);
   }
   // Every world has as many starts, so the mean over worlds is the mean over episodes.
   return HoeffdingInterval(PerEpisode(evaluation, static_cast<double>(count)), evaluation.worlds(),
-                           kEvaluationConfidence);
+                           confidence);
 }
 
-ProportionInterval CostInterval(const Evaluation& evaluation) {
+ProportionInterval CostInterval(const Evaluation& evaluation, double confidence) {
   CheckCounts(evaluation);
   const double mean = PerEpisode(evaluation, evaluation.tally.cost_sum);
-  return HoeffdingInterval(std::clamp(mean, 0.0, 1.0), evaluation.worlds(), kEvaluationConfidence);
+  return HoeffdingInterval(std::clamp(mean, 0.0, 1.0), evaluation.worlds(), confidence);
 }
 
 std::string EvaluationJson(const Evaluation& evaluation) {
@@ -72,8 +79,9 @@ std::string EvaluationJson(const Evaluation& evaluation) {
   const auto rate = [&](std::int64_t count) {
     return PerEpisode(evaluation, static_cast<double>(count));
   };
-  const auto ends = [](const ProportionInterval& interval) {
-    return nlohmann::ordered_json{interval.low, interval.high};
+  const auto ends = [&](const ProportionInterval& interval) {
+    return evaluation.census ? nlohmann::ordered_json()
+                             : nlohmann::ordered_json{interval.low, interval.high};
   };
   nlohmann::ordered_json json;
   json["worlds"] = evaluation.worlds();
@@ -97,7 +105,8 @@ std::string EvaluationJson(const Evaluation& evaluation) {
   }
   json["outcome_hash"] = HashText(tally);
   json["interval_method"] = IntervalMethod(evaluation);
-  json["interval_confidence"] = kEvaluationConfidence;
+  json["interval_confidence"] = nullptr;
+  if (!evaluation.census) json["interval_confidence"] = kEvaluationConfidence;
   json["episodes"] = tally.episodes;
   json["starts_per_world"] = evaluation.starts_per_world;
   if (evaluation.seed) json["seed"] = *evaluation.seed;
@@ -128,15 +137,24 @@ std::string EvaluationTable(const Evaluation& evaluation) {
   if (evaluation.seed) table += fmt::format("{:<14}{}\n", "seed", *evaluation.seed);
 
   const auto rate_row = [&](std::string_view name, std::int64_t count) {
-    return UnitRow(name, PerEpisode(evaluation, static_cast<double>(count)),
-                   RateInterval(evaluation, count), one_start ? "" : "Hoeffding", samples);
+    const double rate = PerEpisode(evaluation, static_cast<double>(count));
+    if (evaluation.census) return CensusRow(name, rate, samples);
+    return UnitRow(name, rate, RateInterval(evaluation, count), one_start ? "" : "Hoeffding",
+                   samples);
   };
   table += rate_row("safe arrival", tally.reached);
   table += rate_row("collision", tally.collided);
   table += rate_row("time-out", tally.timed_out);
 
-  table += UnitRow("cost J", PerEpisode(evaluation, tally.cost_sum), CostInterval(evaluation),
-                   "Hoeffding", samples);
+  const double cost = PerEpisode(evaluation, tally.cost_sum);
+  table += evaluation.census
+               ? CensusRow("cost J", cost, samples)
+               : UnitRow("cost J", cost, CostInterval(evaluation), "Hoeffding", samples);
+  if (evaluation.census) {
+    table +=
+        "              a census: these worlds were given, not drawn, and promise nothing about "
+        "others\n";
+  }
   table +=
       Row("goal distance", fmt::format("{:.3f} m", PerEpisode(evaluation, tally.goal_distance_sum)),
           fmt::format("(mean at the end of {})", Counted(tally.episodes, "episode")));

@@ -20,6 +20,9 @@ namespace fedgen {
 // i.i.d. trials and the interval is the exact one of Clopper and Pearson. With several, starts
 // share their world; the worlds are the samples, and the interval is Hoeffding's for the mean over
 // worlds of the share of starts that arrived.
+//
+// Worlds from a file are a census: nobody drew them, so what is counted says nothing about others
+// and has no interval.
 
 inline constexpr double kEvaluationConfidence = 0.99;
 
@@ -28,6 +31,7 @@ struct Evaluation {
   Tally tally;               // episodes = worlds * starts_per_world >= 1
   double seconds = 0;        // wall clock of the episodes; 0 if not measured
   int starts_per_world = 1;  // >= 1
+  bool census = false;       // the worlds were given, not drawn
   std::optional<std::uint64_t> seed;
   std::string policy;                  // a file or a built-in name
   std::string config;                  // a file
@@ -38,22 +42,24 @@ struct Evaluation {
   std::int64_t worlds() const { return tally.episodes / starts_per_world; }
 };
 
-/// "clopper-pearson" or "hoeffding": how the intervals of rates were computed.
+/// "clopper-pearson" or "hoeffding": how the intervals of rates were computed; "none" for a census.
 std::string_view IntervalMethod(const Evaluation& evaluation);
 
 /// The interval for the rate at which `count` of the episodes ended in some way.
-ProportionInterval RateInterval(const Evaluation& evaluation, std::int64_t count);
+ProportionInterval RateInterval(const Evaluation& evaluation, std::int64_t count,
+                                double confidence = kEvaluationConfidence);
 
 /// The interval for E[J]. J is in [0, 1] but not 0 or 1, so it is Hoeffding's for any number of
 /// starts.
-ProportionInterval CostInterval(const Evaluation& evaluation);
+ProportionInterval CostInterval(const Evaluation& evaluation,
+                                double confidence = kEvaluationConfidence);
 
 /// One JSON object on one line, without a newline: worlds, then safe_rate, collision_rate,
-/// timeout_rate and mean_cost, each with its _interval [low, high], mean_distance (m),
-/// mean_arrival_time (s; null if no episode arrived), steps, steps_per_second (null if not
-/// measured), outcome_hash (16 hex digits), interval_method (of the rates), interval_confidence,
-/// episodes, starts_per_world, and what else was given of seed, policy, config, kernel, threads.
-/// Numbers have the digits that give the same double back.
+/// timeout_rate and mean_cost, each with its _interval [low, high] (null in a census),
+/// mean_distance (m), mean_arrival_time (s; null if no episode arrived), steps, steps_per_second
+/// (null if not measured), outcome_hash (16 hex digits), interval_method (of the rates),
+/// interval_confidence (null in a census), episodes, starts_per_world, and what else was given of
+/// seed, policy, config, kernel, threads. Numbers have the digits that give the same double back.
 std::string EvaluationJson(const Evaluation& evaluation);
 
 /// A table of several lines, each ending in a newline.

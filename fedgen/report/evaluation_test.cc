@@ -35,6 +35,24 @@ std::vector<std::string> Keys(const nlohmann::ordered_json& json) {
   return keys;
 }
 
+// Given worlds are counted, not sampled.
+TEST(Evaluation, ShowsNoIntervalForACensus) {
+  Evaluation census = TenThousandWorlds();
+  census.census = true;
+  const std::string table = EvaluationTable(census);
+  EXPECT_THAT(table, HasSubstr("safe arrival  0.1783  (10,000 worlds, as given)\n"));
+  EXPECT_THAT(table, HasSubstr("cost J        0.8750  (10,000 worlds, as given)\n"));
+  EXPECT_THAT(table, HasSubstr("a census: "));
+  EXPECT_THAT(table, Not(HasSubstr("99 %")));
+  const auto json = nlohmann::ordered_json::parse(EvaluationJson(census));
+  EXPECT_EQ(json["safe_rate"], 0.1783);
+  for (const char* name : {"safe_rate_interval", "collision_rate_interval", "timeout_rate_interval",
+                           "mean_cost_interval", "interval_confidence"}) {
+    EXPECT_TRUE(json[name].is_null()) << name;
+  }
+  EXPECT_EQ(json["interval_method"], "none");
+}
+
 TEST(EvaluationJson, GivesEveryNumberUnderItsName) {
   const auto json = nlohmann::ordered_json::parse(EvaluationJson(TenThousandWorlds()));
   EXPECT_THAT(Keys(json),

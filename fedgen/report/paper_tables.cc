@@ -104,52 +104,57 @@ std::string Line(const char* stage, const char* whose, const std::vector<Score>&
   return line + fmt::format("{:>8.4f}\n", Summarise(scores).mean.*field);
 }
 
-const char* Verdict(bool met) { return met ? "met" : "MISSED"; }
+// How much two evaluations of one policy may differ, in 99 % of cases: the paper's and ours, with
+// as many episodes as ours. Learners share their worlds, so a mean over learners is hardly less
+// noisy than one learner. `variance` is that of one episode.
+double Noise(double variance, const RunOutcome& run) {
+  const auto episodes = static_cast<double>(run.learners.front().initial.episodes);
+  return 2.576 * std::sqrt(2 * variance / episodes);
+}
 
-// How the run compares with the paper and with what is wanted of it.
-std::string Table1Checks(const RunOutcome& run) {
-  std::string text = "Checks\n";
-  const double episodes = static_cast<double>(run.learners.front().initial.episodes);
-  const Score ours = Summarise(ScoresOf(run, Stage::kInit, Counting::kOurs)).mean;
-  const Score paper = Summarise(PaperScores(Stage::kInit)).mean;
-  // Learners share their worlds, so a mean over learners is hardly less noisy than one learner; two
-  // evaluations, the paper's and ours, differ by sqrt(2) times the noise of one.
-  const double noise = 2.576 * std::sqrt(2 * paper.safe * (1 - paper.safe) / episodes);
-  // J is about 1 - safe e^(-alpha t).
-  const double cost_noise = noise * (1 - paper.cost) / paper.safe;
-  text += fmt::format(
-      "  Init, mean safe rate {:.4f} (paper {:.4f}) and mean E[J] {:.4f} (paper {:.4f}); two "
-      "evaluations of one policy\n  differ by less than {:.4f} and {:.4f} in 99 % of cases: {}\n",
-      ours.safe, paper.safe, ours.cost, paper.cost, noise, cost_noise,
-      Verdict(std::abs(ours.safe - paper.safe) <= noise &&
-              std::abs(ours.cost - paper.cost) <= cost_noise));
+Check Near(const char* what, double expected, double noise, double measured) {
+  return {what, fmt::format("{:.4f} +- {:.4f}", expected, noise), fmt::format("{:.4f}", measured),
+          std::abs(measured - expected) <= noise};
+}
 
+// Who stopped where, and how often somebody adopted.
+std::string StopsText(const RunOutcome& run) {
   int stuck = 0, never = 0, adopters = 0;
   for (const LearnerOutcome& learner : run.learners) {
     if (learner.first_stop == 0) ++never;
     if (IsStuck(learner.local)) ++stuck;
     if (learner.adoptions > 0) ++adopters;
   }
-  text += fmt::format(
-      "  Local, learners stuck at their first stop (safe rate below 0.5): {} of {} (paper: 4 of "
-      "8);\n  learners that never stopped, whose Local is their final policy: {}\n",
-      stuck, run.learners.size(), never);
-  text += fmt::format("  Adoptions: {}, by {} of {} learners\n", run.adoptions(), adopters,
-                      run.learners.size());
+  const std::size_t all = run.learners.size();
+  return fmt::format(
+      "Local: {} of {} learners stuck at their first stop (safe rate below 0.5; paper: 4 of 8);\n"
+      "{} never stopped (their Local is their final policy). Adoptions: {}, by {} of {} "
+      "learners.\n",
+      stuck, all, never, run.adoptions(), adopters, all);
+}
 
-  const Bars bars;
-  const FinalSummary finals = SummariseFinals(run);
-  text += fmt::format("  Final, lowest safe rate {:.4f}, wanted at least {:.2f}: {}\n",
-                      finals.least, bars.every_final, Verdict(finals.least >= bars.every_final)) +
-          fmt::format("  Final, mean safe rate {:.4f}, wanted at least {:.2f}: {}\n", finals.mean,
-                      bars.mean_final, Verdict(finals.mean >= bars.mean_final)) +
-          fmt::format(
-              "  Final, max - min of E[J] {:.4f} (of the safe rate {:.4f}), wanted at most 2 b = "
-              "{:.4f}: {}\n",
-              finals.cost_gap, finals.safe_gap, finals.two_b,
-              finals.two_b < 1 ? Verdict(finals.cost_gap <= finals.two_b)
-                               : "says nothing, since costs are in [0, 1]");
+std::string ChecksText(const std::vector<Check>& checks) {
+  std::string text = fmt::format("{:<46}{:<34}{}\n", "Checks", "expected", "measured");
+  for (const Check& check : checks) {
+    text += fmt::format("  {:<44}{:<34}{:<10}{}\n", check.what, check.expected, check.measured,
+                        check.met ? "met" : "MISSED");
+  }
   return text;
+}
+
+// How many learners' mean cost is higher at Final than at Local, and how many's is lower. Both are
+// measured in the same worlds.
+struct Moves {
+  int worse = 0, better = 0;
+};
+Moves MovesOf(const RunOutcome& run) {
+  Moves moves;
+  for (const LearnerOutcome& learner : run.learners) {
+    const double change = MeanCost(learner.final) - MeanCost(learner.local);
+    moves.worse += change > 0 ? 1 : 0;
+    moves.better += change < 0 ? 1 : 0;
+  }
+  return moves;
 }
 
 // The tallies that a column of Table 2 takes from a run.
@@ -257,7 +262,62 @@ FinalSummary SummariseFinals(const RunOutcome& run) {
   return summary;
 }
 
-std::string Table1Text(const RunOutcome& run, const std::string& title) {
+int NumMissed(const std::vector<Check>& checks) {
+  return static_cast<int>(
+      std::count_if(checks.begin(), checks.end(), [](const Check& check) { return !check.met; }));
+}
+
+std::vector<Check> Table1Checks(const RunOutcome& run) {
+  const Score paper = Summarise(PaperScores(Stage::kInit)).mean;
+  const Score ours = Summarise(ScoresOf(run, Stage::kInit, Counting::kAuthors)).mean;
+  const double noise = Noise(paper.safe * (1 - paper.safe), run);
+  const Moves moves = MovesOf(run);
+  const Bars bars;
+  const FinalSummary finals = SummariseFinals(run);
+  const auto at_least = [](double bar) { return fmt::format("at least {:.2f}", bar); };
+  const auto number = [](double value) { return fmt::format("{:.4f}", value); };
+  return {
+      Near("Init, mean safe rate", paper.safe, noise, ours.safe),
+      // J is about 1 - safe e^(-alpha t).
+      Near("Init, mean E[J]", paper.cost, noise * (1 - paper.cost) / paper.safe, ours.cost),
+      // Of numbers in [0, 1] with mean m the variance is at most m (1 - m).
+      Near("Init, mean 0.1 E[rho] + 0.1 P[collision]", paper.distance,
+           Noise(paper.distance * (1 - paper.distance), run), ours.distance),
+      {"Pareto, worse at Final than at Local", "0", fmt::format("{}", moves.worse),
+       moves.worse == 0},
+      {"Pareto, better at Final than at Local", "at least 1", fmt::format("{}", moves.better),
+       moves.better > 0},
+      {"Final, lowest safe rate", at_least(bars.every_final), number(finals.least),
+       finals.least >= bars.every_final},
+      {"Final, mean safe rate", at_least(bars.mean_final), number(finals.mean),
+       finals.mean >= bars.mean_final},
+      {"Final, max - min of E[J]",
+       fmt::format("at most 2 b = {:.4f}{}", finals.two_b,
+                   finals.two_b < 1 ? "" : ": says nothing"),
+       number(finals.cost_gap), finals.cost_gap <= finals.two_b},
+  };
+}
+
+std::vector<Check> TextChecks(const RunOutcome& run) {
+  const Score paper = Summarise(PaperScores(Stage::kInit)).mean;
+  const Score ours = Summarise(ScoresOf(run, Stage::kInit, Counting::kAuthors)).mean;
+  const double noise = Noise(paper.safe * (1 - paper.safe), run);
+  const FinalSummary finals = SummariseFinals(run);
+  std::ptrdiff_t stopped =
+      std::count_if(run.learners.begin(), run.learners.end(),
+                    [](const LearnerOutcome& learner) { return learner.first_stop > 0; });
+  return {
+      {"b", "above 0.5: nobody can adopt", fmt::format("{:.4f}", finals.two_b / 2),
+       finals.two_b > 1},
+      {"Adoptions", "0", fmt::format("{}", run.adoptions()), run.adoptions() == 0},
+      {"Learners that ever stop", "0", fmt::format("{}", stopped), stopped == 0},
+      {"Init, mean safe rate", fmt::format("not {:.4f} +- {:.4f}", paper.safe, noise),
+       fmt::format("{:.4f}", ours.safe), std::abs(ours.safe - paper.safe) > noise},
+  };
+}
+
+std::string Table1Text(const RunOutcome& run, const std::string& title,
+                       const std::vector<Check>& checks) {
   const std::size_t num_columns = std::max<std::size_t>(run.learners.size(), kPaperLearners);
   std::string text = title + "\n";
   text += fmt::format(
@@ -297,7 +357,7 @@ std::string Table1Text(const RunOutcome& run, const std::string& title) {
                       StageName(stage), half)
                 : fmt::format(", {} {:.4f}", StageName(stage), half);
   }
-  return text + "\n\n" + Table1Checks(run);
+  return text + "\n" + StopsText(run) + "\n" + ChecksText(checks);
 }
 
 std::string Table1Csv(const RunOutcome& run) {
@@ -320,6 +380,62 @@ std::string Table1Csv(const RunOutcome& run) {
                           tally.episodes / run.starts_per_world, ours.distance, authors.distance,
                           ours.cost, ours.safe, interval.low, interval.high, authors.safe, paper,
                           learner.first_stop, learner.adoptions);
+    }
+  }
+  return text;
+}
+
+std::string VariantsText(const std::vector<Table1Variant>& variants, const std::string& title,
+                         std::uint64_t first_seed) {
+  std::string text = title + "\n";
+  text += fmt::format("  {:<28}{:>5}{:>8}{:>8}{:>11}{:>13}{:>11}{:>11}{:>15}  {}\n", "sigma",
+                      "seed", "rounds", "stuck", "adoptions", "lowest safe", "mean safe",
+                      "mean E[J]", "max-min E[J]", "missed");
+  std::string summary;
+  for (const Table1Variant& variant : variants) {
+    std::vector<Score> finals;
+    int all_met = 0, pareto = 0;
+    for (std::size_t index = 0; index < variant.runs.size(); ++index) {
+      const RunOutcome& run = variant.runs[index];
+      const FinalSummary of_run = SummariseFinals(run);
+      const Score mean = Summarise(ScoresOf(run, Stage::kFinal, Counting::kOurs)).mean;
+      const std::vector<Check> checks = Table1Checks(run);
+      const auto stuck =
+          std::count_if(run.learners.begin(), run.learners.end(),
+                        [](const LearnerOutcome& learner) { return IsStuck(learner.local); });
+      text += fmt::format(
+          "  {:<28}{:>5}{:>8}{:>8}{:>11}{:>13.4f}{:>11.4f}{:>11.4f}{:>15.4f}  {} of {}\n",
+          index == 0 ? variant.name : "", first_seed + index, run.rounds, stuck, run.adoptions(),
+          of_run.least, of_run.mean, mean.cost, of_run.cost_gap, NumMissed(checks), checks.size());
+      finals.push_back(mean);
+      all_met += NumMissed(checks) == 0 ? 1 : 0;
+      pareto += MovesOf(run).worse == 0 ? 1 : 0;
+    }
+    const MeanAndDeviation over_seeds = Summarise(finals);
+    summary += fmt::format(
+        "  {:<28} all checks of Table 1 in {} of {} runs, nobody worse at Final in {}; mean safe "
+        "rate "
+        "{:.4f} +- {:.4f}\n",
+        variant.name, all_met, variant.runs.size(), pareto, over_seeds.mean.safe,
+        over_seeds.deviation.safe);
+  }
+  return text +
+         "\nstuck: learners with a safe rate below 0.5 where they first stopped; +-: "
+         "standard deviation over the runs' means (population)\n" +
+         summary;
+}
+
+std::string VariantsCsv(const std::vector<Table1Variant>& variants, std::uint64_t first_seed) {
+  std::string text =
+      "sigma,seed,rounds,episodes,adoptions,safe_min,safe_mean,cost_mean,cost_gap,missed\n";
+  for (const Table1Variant& variant : variants) {
+    for (std::size_t index = 0; index < variant.runs.size(); ++index) {
+      const RunOutcome& run = variant.runs[index];
+      const FinalSummary finals = SummariseFinals(run);
+      text += fmt::format("{},{},{},{},{},{},{},{},{},{}\n", variant.name, first_seed + index,
+                          run.rounds, run.episodes, run.adoptions(), finals.least, finals.mean,
+                          Summarise(ScoresOf(run, Stage::kFinal, Counting::kOurs)).mean.cost,
+                          finals.cost_gap, NumMissed(Table1Checks(run)));
     }
   }
   return text;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -62,11 +63,41 @@ struct FinalSummary {
 /// In our counting. Requires a learner.
 FinalSummary SummariseFinals(const RunOutcome& run);
 
-/// The table, how wide its intervals are, and what to check about it. `title` says where the run
-/// comes from. Learners beyond the paper's eight stand alone.
-std::string Table1Text(const RunOutcome& run, const std::string& title);
+/// Something that a run should show.
+struct Check {
+  std::string what;      // "Final, lowest safe rate"
+  std::string expected;  // "at least 0.90"
+  std::string measured;  // "0.9129"
+  bool met = false;
+};
+int NumMissed(const std::vector<Check>& checks);
+
+/// What the paper claims of Table 1 and we want of our run: Init is its Init, in all three numbers;
+/// from Local to Final nobody's cost rises and somebody's falls (a Pareto improvement); finals are
+/// good and alike. Requires stages.
+std::vector<Check> Table1Checks(const RunOutcome& run);
+
+/// What is to be expected of the paper's text, taken by the letter: b > 1/2, so nobody adopts; q
+/// far below the noise of z, so nobody stops; and an Init that is not Table 1's. Requires stages.
+std::vector<Check> TextChecks(const RunOutcome& run);
+
+/// The table, how wide its intervals are, and the checks. `title` says where the run comes from.
+/// Learners beyond the paper's eight stand alone.
+std::string Table1Text(const RunOutcome& run, const std::string& title,
+                       const std::vector<Check>& checks);
 /// A row for each learner and stage.
 std::string Table1Csv(const RunOutcome& run);
+
+/// Runs of Table 1 with one setting changed, a run for each seed.
+struct Table1Variant {
+  std::string name;
+  std::vector<RunOutcome> runs;  // [seeds]
+};
+
+/// A line for each run, and how often each variant meets the checks of Table 1.
+std::string VariantsText(const std::vector<Table1Variant>& variants, const std::string& title,
+                         std::uint64_t first_seed);
+std::string VariantsCsv(const std::vector<Table1Variant>& variants, std::uint64_t first_seed);
 
 /// Runs with one number of learners, a run for each seed.
 struct Table2Column {

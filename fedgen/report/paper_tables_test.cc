@@ -7,7 +7,11 @@
 namespace fedgen {
 namespace {
 
+using ::testing::ContainsRegex;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::IsSupersetOf;
 
 Tally MakeTally(std::int64_t reached, std::int64_t collided, std::int64_t timed_out, double cost,
                 double distance) {
@@ -84,22 +88,111 @@ TEST(PaperTables, KnowsWhetherTheBarsAreMet) {
   EXPECT_FALSE(SummariseFinals(MakeRun({0.20, 0.95, 0.95})).Meets({}));  // gap above 2 b
 }
 
+// A run that is all that Table 1's checks want: Init as the paper's, half of the learners rescued.
+RunOutcome MakeRescue() {
+  RunOutcome run = MakeRun({0.91, 0.92, 0.93, 0.94, 0.95, 0.93, 0.93, 0.93});
+  for (std::size_t i = 0; i < run.learners.size(); ++i) {
+    LearnerOutcome& learner = run.learners[i];
+    learner.first_stop = 1;
+    if (i % 2 == 0) learner.local = learner.initial;
+  }
+  return run;
+}
+
+std::vector<std::string> Missed(const std::vector<Check>& checks) {
+  std::vector<std::string> names;
+  for (const Check& check : checks) {
+    if (!check.met) names.push_back(check.what);
+  }
+  EXPECT_EQ(static_cast<int>(names.size()), NumMissed(checks));
+  return names;
+}
+
+// Each check by itself, spoilt in one place.
+TEST(Table1Checks, MissWhatIsWrong) {
+  EXPECT_THAT(Missed(Table1Checks(MakeRescue())), IsEmpty());
+  const auto spoilt = [](void (*spoil)(RunOutcome&)) {
+    RunOutcome run = MakeRescue();
+    spoil(run);
+    return Missed(Table1Checks(run));
+  };
+  EXPECT_THAT(spoilt([](RunOutcome& run) {  // 0.2 safe, where 0.1792 +- 0.0140 is expected
+                for (LearnerOutcome& learner : run.learners) {
+                  learner.initial = MakeTally(2000, 8000, 0, 0.875, 4.4);
+                }
+              }),
+              ElementsAre("Init, mean safe rate"));
+  EXPECT_THAT(spoilt([](RunOutcome& run) {
+                for (LearnerOutcome& learner : run.learners) learner.initial.cost_sum *= 1.02;
+              }),
+              ElementsAre("Init, mean E[J]"));
+  EXPECT_THAT(spoilt([](RunOutcome& run) {  // 0.44 + 0.082 in all, where 0.52 is expected
+                for (LearnerOutcome& learner : run.learners) {
+                  learner.initial.goal_distance_sum *= 1.06;
+                }
+              }),
+              ElementsAre("Init, mean 0.1 E[rho] + 0.1 P[collision]"));
+  EXPECT_THAT(spoilt([](RunOutcome& run) { run.learners[3].local.cost_sum -= 1; }),
+              ElementsAre("Pareto, worse at Final than at Local"));
+  EXPECT_THAT(spoilt([](RunOutcome& run) {
+                for (LearnerOutcome& learner : run.learners) learner.local = learner.final;
+              }),
+              ElementsAre("Pareto, better at Final than at Local"));
+  EXPECT_THAT(Missed(Table1Checks(MakeRun({0.85}))),
+              IsSupersetOf({"Final, lowest safe rate", "Final, mean safe rate"}));
+  EXPECT_THAT(spoilt([](RunOutcome& run) { run.learners[1].bias = 0.23; }), IsEmpty());
+  EXPECT_THAT(spoilt([](RunOutcome& run) {
+                for (LearnerOutcome& learner : run.learners) learner.bias = 0.01;
+              }),
+              ElementsAre("Final, max - min of E[J]"));
+}
+
+TEST(TextChecks, MissWhatIsWrong) {
+  RunOutcome run = MakeRun({0.13, 0.13});
+  for (LearnerOutcome& learner : run.learners) {
+    learner.bias = 0.5147;
+    learner.initial = MakeTally(1362, 8638, 0, 0.905, 4.8);
+  }
+  EXPECT_THAT(Missed(TextChecks(run)), IsEmpty());
+  RunOutcome other = run;
+  other.learners[1].adoptions = 1;
+  EXPECT_THAT(Missed(TextChecks(other)), ElementsAre("Adoptions"));
+  other = run;
+  other.learners[1].first_stop = 7;
+  EXPECT_THAT(Missed(TextChecks(other)), ElementsAre("Learners that ever stop"));
+  EXPECT_THAT(Missed(TextChecks(MakeRun({0.13}))), ElementsAre("b", "Init, mean safe rate"));
+}
+
 TEST(PaperTables, TableOneShowsEveryLearnerBesideThePaper) {
-  const std::string text =
-      Table1Text(MakeRun({0.91, 0.92, 0.93, 0.94, 0.95, 0.93, 0.93, 0.93}), "Table 1: example");
+  const RunOutcome run = MakeRescue();
+  const std::string text = Table1Text(run, "Table 1: example", Table1Checks(run));
   EXPECT_THAT(text, HasSubstr("10,000 unseen worlds"));
   EXPECT_THAT(text, HasSubstr("0.5198  0.5170  0.5208"));  // paper, Init
   EXPECT_THAT(text, HasSubstr("0.9100  0.9200  0.9300"));  // ours, Final
-  EXPECT_THAT(text, HasSubstr("lowest safe rate 0.9100, wanted at least 0.90: met"));
+  EXPECT_THAT(text, ContainsRegex("Final, lowest safe rate +at least 0.90 +0.9100 +met\n"));
   EXPECT_EQ(text.find("MISSED"), std::string::npos);
-  const std::string bad = Table1Text(MakeRun({0.85}), "Table 1: one");
-  EXPECT_THAT(bad, HasSubstr("MISSED"));
+  const RunOutcome bad = MakeRun({0.85});
+  EXPECT_THAT(Table1Text(bad, "Table 1: one", Table1Checks(bad)),
+              ContainsRegex("Final, lowest safe rate +at least 0.90 +0.8500 +MISSED\n"));
   RunOutcome loose = MakeRun({0.20, 0.95});
   for (LearnerOutcome& learner : loose.learners) learner.bias = 0.5147;
-  EXPECT_THAT(Table1Text(loose, "Table 1: b of the text"), HasSubstr("2 b = 1.0294: says nothing"));
+  EXPECT_THAT(Table1Text(loose, "Table 1: b of the text", Table1Checks(loose)),
+              HasSubstr("2 b = 1.0294: says nothing"));
   const std::string csv = Table1Csv(MakeRun({0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9}));
   EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 1 + 9 * 3);
   EXPECT_THAT(csv, HasSubstr("8,Local,10000,"));
+}
+
+TEST(PaperTables, VariantsCountHowOftenTheChecksAreMet) {
+  const std::vector<Table1Variant> variants = {{"frozen", {MakeRescue(), MakeRescue()}},
+                                               {"moving", {MakeRescue(), MakeRun({0.2})}}};
+  const std::string text = VariantsText(variants, "Table 1: example", 5);
+  EXPECT_THAT(text, ContainsRegex("frozen +all checks of Table 1 in 2 of 2 runs"));
+  EXPECT_THAT(text, ContainsRegex("moving +all checks of Table 1 in 1 of 2 runs"));
+  EXPECT_THAT(text, ContainsRegex("moving +5 .* 0 of 8\n +6 .* 3 of 8\n"));
+  const std::string csv = VariantsCsv(variants, 5);
+  EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 1 + 4);
+  EXPECT_THAT(csv, HasSubstr("\nmoving,6,220,"));
 }
 
 TEST(PaperTables, TableTwoSeparatesLearnersFromSeeds) {

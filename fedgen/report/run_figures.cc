@@ -292,7 +292,7 @@ ChartFigure MakeBoundsFigure(const std::vector<MetricsRow>& metrics,
   const std::map<int, Colour> colours = {{learner, kInk}};
 
   Chart cost = {
-      .title = fmt::format("T1: mean cost at most y + b ({:g} % confidence)", 100 * (1 - gamma)),
+      .title = fmt::format("T1: mean cost at most y + b ({} confidence)", Percent(1 - gamma)),
       .x = rounds,
       .y = {.label = "mean cost, in [0, 1]", .low = 0, .high = 1}};
   Chart rate = {

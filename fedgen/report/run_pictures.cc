@@ -59,7 +59,7 @@ std::vector<World> DrawUnseenWorlds(const Task& task, std::uint64_t seed, std::s
 
 Result<Policy> LoadFittingPolicy(const std::string& path, const Task& task) {
   const Policy policy = FEDGEN_TRY(LoadPolicy(path));
-  if (const auto mismatch = FindMismatch(policy, task.lidar, task.robot)) {
+  if (const auto mismatch = FindMismatch(policy, BodyOf(task))) {
     return Error{ErrorCode::kMismatch, fmt::format("{}: {}", path, *mismatch)};
   }
   return policy;
@@ -104,8 +104,9 @@ Result<void> DrawSampleWorld(const Task& task, const World& world, const std::st
 
 Result<void> DrawCharts(const RunFiles& files, const Config& config, const RunIdentity& identity,
                         int learner, FigureWriter& writer) {
-  const std::vector<MetricsRow> metrics = FEDGEN_TRY(LoadMetrics(files.Metrics()));
-  const std::vector<TruthRow> truth = FEDGEN_TRY(LoadTruth(files.Truth()));
+  const VouchedTables tables = FEDGEN_TRY(LoadVouchedTables(files));
+  const std::vector<MetricsRow> metrics = FEDGEN_TRY(ParseMetrics(tables.metrics, files.Metrics()));
+  const std::vector<TruthRow> truth = FEDGEN_TRY(ParseTruth(tables.truth, files.Truth()));
   const std::vector<TimingRow> timing = FEDGEN_TRY(LoadTiming(files.Timing()));
   RunFigureOptions options;
   options.title = fmt::format("seed {}", identity.seed);

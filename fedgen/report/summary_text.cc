@@ -5,6 +5,7 @@
 
 #include "fedgen/base/text.h"
 #include "fedgen/report/evaluation.h"
+#include "fedgen/run/certify.h"
 
 namespace fedgen {
 namespace {
@@ -21,8 +22,10 @@ std::string AdoptionsText(const std::vector<LearnerState>& learners) {
 }
 
 std::string RaceText(const RunSummary& summary) {
+  const double confidence = RaceConfidence(summary.race.size());
   std::string text = fmt::format(
-      "the race that selects the policy, {}{} each (99 % intervals, one by one)\n",
+      "the race that selects the policy, {}{} each (99 % intervals that hold for all policies at "
+      "once, so for the winner too)\n",
       Counted(summary.race.front().tally.episodes / summary.race_starts, "unseen world"),
       summary.race_starts == 1 ? "" : fmt::format(" with {} starts", summary.race_starts));
   text += "  policy       safe arrival             cost J\n";
@@ -31,8 +34,8 @@ std::string RaceText(const RunSummary& summary) {
     Evaluation evaluation;
     evaluation.tally = racer.tally;
     evaluation.starts_per_world = summary.race_starts;
-    const ProportionInterval safe = RateInterval(evaluation, racer.tally.reached);
-    const ProportionInterval cost = CostInterval(evaluation);
+    const ProportionInterval safe = RateInterval(evaluation, racer.tally.reached, confidence);
+    const ProportionInterval cost = CostInterval(evaluation, confidence);
     text +=
         fmt::format("  {:<11}  {:.4f} [{:.4f}, {:.4f}]  {:.4f} [{:.4f}, {:.4f}]{}\n", racer.name,
                     SafeRate(racer.tally), safe.low, safe.high, MeanCost(racer.tally), cost.low,
@@ -41,29 +44,34 @@ std::string RaceText(const RunSummary& summary) {
   return text;
 }
 
+// In words that need no glossary; why something is open does, and stands in summary.json.
 std::string GuaranteesText(const std::vector<Guarantee>& guarantees) {
-  std::string text =
-      "what is proved about this run (docs/guarantees.md)\n"
-      "  yes: the theorem as corrected there; partly: only what is stated here, not the whole "
-      "theorem; no: nothing\n";
+  std::string text = "what is proved about how it was learned\n";
+  bool all = true;
   for (const Guarantee& guarantee : guarantees) {
-    text += fmt::format("  {:<6}  {:<11}  {}\n", StandingName(guarantee.standing), guarantee.name,
-                        guarantee.statement);
-    if (guarantee.standing == Standing::kYes) continue;
-    text +=
-        fmt::format("            {}: {}\n",
-                    guarantee.standing == Standing::kNo ? "not proved" : "but", guarantee.reason);
+    if (guarantee.name == "certificate") continue;  // it stands above
+    const std::string_view standing = guarantee.standing == Standing::kYes      ? "proved"
+                                      : guarantee.standing == Standing::kPartly ? "in part"
+                                                                                : "not proved";
+    all = all && guarantee.standing == Standing::kYes;
+    text += fmt::format("  {:<10}  {}{}\n", standing, guarantee.statement,
+                        guarantee.name.starts_with('T') ? " [" + guarantee.name + "]" : "");
   }
-  return text;
+  return text + (all ? "" : "  why not, and what would be: summary.json, docs/guarantees.md\n");
 }
 
 }  // namespace
 
+double RaceConfidence(std::size_t num_racers) {
+  return 1 - (1 - kEvaluationConfidence) / static_cast<double>(num_racers);
+}
+
 std::string RunSummaryText(const RunSummary& summary) {
-  std::string text =
-      fmt::format("{} of {}, {:.2f} M training episodes; {}\n", Counted(summary.rounds, "round"),
-                  NameOf(summary.algorithm), static_cast<double>(summary.episodes) / 1e6,
-                  EndingText(summary.ending));
+  std::string text;
+  if (summary.certificate) text = Summary(*summary.certificate) + "\n\n";
+  text += fmt::format("{} of {}, {:.2f} M training episodes; {}\n",
+                      Counted(summary.rounds, "round"), NameOf(summary.algorithm),
+                      static_cast<double>(summary.episodes) / 1e6, EndingText(summary.ending));
   if (summary.algorithm == Algorithm::kFedGen) text += AdoptionsText(summary.learners);
   text += "\n";
   if (!summary.race.empty()) text += RaceText(summary) + "\n";

@@ -33,12 +33,12 @@ double Cost(const EpisodeOptions& options, const Episode& episode) {
 }
 
 WorldSource DrawnWorlds(const Task& task, Key key, Kernel kernel) {
-  return [distribution = task.world, robot_radius = task.robot.radius, key, kernel](
-             std::int64_t index, World& scratch) -> const World& {
+  return WorldSource([distribution = task.world, robot_radius = task.robot.radius, key, kernel](
+                         std::int64_t index, int start, World& scratch) -> const World& {
     DrawWorld(distribution, robot_radius, key.Fork(static_cast<std::uint64_t>(index)), kernel,
-              scratch);
+              scratch, start);
     return scratch;
-  };
+  });
 }
 
 namespace {
@@ -66,13 +66,14 @@ void PrefetchArrays(const World& world) {
 // Worlds are asked for in order, and one is some twenty cache lines in several places: asking for
 // the next ones early keeps the robots from waiting for memory.
 WorldSource GivenWorlds(std::span<const World> worlds) {
-  return [worlds](std::int64_t index, World& /*scratch*/) -> const World& {
-    constexpr std::size_t kAhead = 8;
-    const auto at = static_cast<std::size_t>(index);
-    if (at + 2 * kAhead < worlds.size()) Prefetch(&worlds[at + 2 * kAhead], sizeof(World));
-    if (at + kAhead < worlds.size()) PrefetchArrays(worlds[at + kAhead]);
-    return worlds[at];
-  };
+  return WorldSource(
+      [worlds](std::int64_t index, int /*start*/, World& /*scratch*/) -> const World& {
+        constexpr std::size_t kAhead = 8;
+        const auto at = static_cast<std::size_t>(index);
+        if (at + 2 * kAhead < worlds.size()) Prefetch(&worlds[at + 2 * kAhead], sizeof(World));
+        if (at + kAhead < worlds.size()) PrefetchArrays(worlds[at + kAhead]);
+        return worlds[at];
+      });
 }
 
 struct Rollout::State {
@@ -81,7 +82,7 @@ struct Rollout::State {
         kernel(the_kernel),
         lidar(the_task.lidar),
         batch(num_slots, lidar),
-        driver(policy, {the_task.robot, the_task.episode.time_step}),
+        driver(policy, BodyOf(the_task)),
         scratch(static_cast<std::size_t>(batch.capacity)),
         scratch_of(scratch.size()),
         episode_of(scratch.size()) {
@@ -163,9 +164,10 @@ std::int64_t Rollout::Run(const WorldSource& worlds, int starts_per_world, std::
       while (active < batch.capacity && next < num_episodes) {
         const auto slot = static_cast<std::size_t>(active);
         const std::int64_t episode = first + next;
-        const World& world = worlds(episode / starts_per_world, *s.scratch_of[slot]);
-        const auto start = static_cast<std::size_t>(episode % starts_per_world);
-        batch.Place(active, world, world.starts[start], world.disturbance.key.Fork(start));
+        const auto start = static_cast<int>(episode % starts_per_world);
+        const World& world = worlds(episode / starts_per_world, start, *s.scratch_of[slot]);
+        const auto at = static_cast<std::size_t>(start);
+        batch.Place(active, world, world.starts[at], world.disturbance.key.Fork(at));
         s.episode_of[slot] = next++;
         ++active;
       }

@@ -6,11 +6,13 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "fedgen/base/kernel.h"
 #include "fedgen/policy/policy.h"
 #include "fedgen/rollout/task.h"
+#include "fedgen/world/distribution.h"
 #include "fedgen/world/world.h"
 
 namespace fedgen {
@@ -43,9 +45,25 @@ struct Trajectory {
   std::vector<float> controls;  // [steps]
 };
 
-/// Gives world number `index`: draws it into `scratch` and returns that, or returns one it keeps.
-/// Must be safe to call from several threads with different scratch.
-using WorldSource = std::function<const World&(std::int64_t index, World& scratch)>;
+/// Worlds by their number: one is drawn into `scratch`, which is returned, or one that is kept
+/// elsewhere is returned. Safe to call from several threads with different scratch.
+class WorldSource {
+ public:
+  using Function = std::function<const World&(std::int64_t index, int start, World& scratch)>;
+  WorldSource() = default;
+  explicit WorldSource(Function function) : function_(std::move(function)) {}
+
+  const World& operator()(std::int64_t index, World& scratch) const {
+    return function_(index, kEveryStart, scratch);
+  }
+  /// The same for who needs only one of its starts, which the world is sure to have.
+  const World& operator()(std::int64_t index, int start, World& scratch) const {
+    return function_(index, start, scratch);
+  }
+
+ private:
+  Function function_;
+};
 
 /// Worlds of a distribution, drawn as they are used: world w comes from key.Fork(w).
 WorldSource DrawnWorlds(const Task& task, Key key, Kernel kernel);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fedgen/rollout/rollout.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -296,6 +297,23 @@ TEST(DrawnWorlds, StartWhereTheRobotFits) {
     EXPECT_EQ(&world, &scratch);
     ASSERT_GT(Clearance(world, world.starts[0].x, world.starts[0].y), 0.27);
   }
+}
+
+// Episode e asks for start e % starts of world e / starts and for no other, so that a world of many
+// starts costs as much as many worlds of one.
+TEST(Rollout, AsksForTheStartItDrives) {
+  Task task = TextTask();
+  task.world.start.per_world = 3;
+  const WorldSource drawn = DrawnWorlds(task, Key(6), BestKernel());
+  std::vector<std::pair<std::int64_t, int>> asked;
+  const WorldSource watched([&](std::int64_t index, int start, World& scratch) -> const World& {
+    asked.emplace_back(index, start);
+    return drawn(index, start, scratch);
+  });
+  std::vector<Episode> episodes(5);
+  Rollout(task, kStraight, BestKernel()).Run(watched, 3, 2, episodes);
+  EXPECT_THAT(asked, ::testing::ElementsAre(std::pair(0, 2), std::pair(1, 0), std::pair(1, 1),
+                                            std::pair(1, 2), std::pair(2, 0)));
 }
 
 TEST(OutcomeName, IsAWordForEach) {

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fedgen/rollout/task.h"
 
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
 namespace fedgen {
 
 void Describe(OptionVisitor& visitor, EpisodeOptions& options) {
   auto& [time_step, horizon, cost_rate, clock] = options;
   visitor.Number({"time_step", "s", "From one decision of the robot to the next."}, time_step,
-                 Above(0, 10));
+                 kTimeStep);
   visitor.Integer({"horizon", "steps", "After so many the episode has timed out."}, horizon,
                   {1, 1000000});
   visitor.Number({"cost_rate", "1/s",
@@ -27,12 +31,31 @@ void Describe(OptionVisitor& visitor, Task& task) {
   DescribeGroup(visitor, "episode", episode);
 }
 
-std::string CanonicalTask(const Task& task) {
-  CanonicalText canonical;
-  canonical.text = "fedgen-task 1\n";
-  Task copy = task;
-  Describe(canonical, copy);
+Body BodyOf(const Task& task) { return {task.lidar, task.robot, task.episode.time_step}; }
+
+namespace {
+
+std::string TextOf(Task task, std::string title, CanonicalText::What what) {
+  CanonicalText canonical(what);
+  canonical.text = std::move(title);
+  Describe(canonical, task);
   return canonical.text;
+}
+
+}  // namespace
+
+std::string CanonicalTask(const Task& task) {
+  Task acting = task;
+  auto& normal = acting.world.goal.normal;
+  const double length = std::hypot(normal[0], normal[1]);
+  for (double& entry : normal) entry = static_cast<float>(entry / length);  // as DrawWorld does
+  double& clearance = acting.world.start.clearance;
+  clearance = std::max(clearance, task.robot.radius);
+  return TextOf(acting, "fedgen-task 2\n", CanonicalText::What::kWhatActs);
+}
+
+std::string CanonicalTaskV1(const Task& task) {
+  return TextOf(task, "fedgen-task 1\n", CanonicalText::What::kAll);
 }
 
 }  // namespace fedgen

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "fedgen/policy/body.h"
 #include "fedgen/sim/lidar.h"
 #include "fedgen/sim/robot.h"
 #include "fedgen/world/distribution.h"
@@ -35,10 +36,17 @@ struct Task {
 
 void Describe(OptionVisitor& visitor, Task& task);
 
-/// Every number of a task as text, one `name=value` a line, with enough digits to tell any two
-/// numbers apart: tasks with the same text are the same task, bit for bit. What a certificate
-/// speaks about is the hash of it. (A number that this kind of goal or robot does not read counts
-/// too.)
+/// What drives in the task.
+Body BodyOf(const Task& task);
+
+/// Every number of a task that acts, as text, one `name=value` a line, with enough digits to tell
+/// any two numbers apart: tasks with the same text are the same task, bit for bit. What a
+/// certificate speaks about is the hash of it. A number that this kind of goal or robot does not
+/// read is not there, so that changing it cannot draw other worlds: nor is the length of a goal's
+/// normal, or a clearance below the robot's radius.
 std::string CanonicalTask(const Task& task);
+
+/// Every number of a task, read or not: what certificates of version 1 hash.
+std::string CanonicalTaskV1(const Task& task);
 
 }  // namespace fedgen

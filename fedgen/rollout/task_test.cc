@@ -5,10 +5,12 @@
 
 #include <cmath>
 #include <functional>
+#include <map>
 #include <set>
 #include <vector>
 
 #include "fedgen/base/hash.h"
+#include "fedgen/rollout/evaluate.h"
 #include "tests/tasks.h"
 
 namespace fedgen {
@@ -49,7 +51,7 @@ TEST(Validate, NamesWhatIsWrongWithAnEpisode) {
 }
 
 // One change per number: each makes another text, and no two the same.
-TEST(CanonicalTask, TellsApartTasksThatDifferInAnyNumber) {
+TEST(CanonicalTaskV1, TellsApartTasksThatDifferInAnyNumber) {
   Task original;
   original.world.walls = {{0, 1, 2, 3}};
   original.world.boxes = {{0, 1, 2, 3, 4}};
@@ -126,23 +128,23 @@ TEST(CanonicalTask, TellsApartTasksThatDifferInAnyNumber) {
   number([](Task& t) -> double& { return t.episode.cost_rate; });
   changes.emplace_back([](Task& t) { t.episode.clock = EpisodeOptions::Clock::kStepIndex; });
 
-  std::set<std::string> texts = {CanonicalTask(original)};
+  std::set<std::string> texts = {CanonicalTaskV1(original)};
   for (std::size_t index = 0; index < changes.size(); ++index) {
     Task changed = original;
     changes[index](changed);
-    EXPECT_TRUE(texts.insert(CanonicalTask(changed)).second) << "change " << index;
+    EXPECT_TRUE(texts.insert(CanonicalTaskV1(changed)).second) << "change " << index;
   }
 }
 
 // Taken from the program before options were described once: certificates name tasks by these.
-TEST(CanonicalTask, IsWhatOldCertificatesHash) {
-  EXPECT_EQ(Sha256Hex(CanonicalTask(Task{})),
+TEST(CanonicalTaskV1, IsWhatOldCertificatesHash) {
+  EXPECT_EQ(Sha256Hex(CanonicalTaskV1(Task{})),
             "b09b3a4f8db090ee0acaee6f98f7ae16e8c04416a632263ec59cd77dc0df9548");
-  EXPECT_EQ(Sha256Hex(CanonicalTask(TextTask())),
+  EXPECT_EQ(Sha256Hex(CanonicalTaskV1(TextTask())),
             "e9759079f23badcf77cdc946de5be60d2193f761c4a65aee463fd573a3d89aea");
-  EXPECT_EQ(Sha256Hex(CanonicalTask(TablesTask())),
+  EXPECT_EQ(Sha256Hex(CanonicalTaskV1(TablesTask())),
             "07242bcb556dce5adfbf899b95985aa28a1c35f4508fdb9bfe3abfa01cea2095");
-  EXPECT_EQ(CanonicalTask(MixedTask()), R"(fedgen-task 1
+  EXPECT_EQ(CanonicalTaskV1(MixedTask()), R"(fedgen-task 1
 world.walls.size=3
 world.walls[0]=-5,0,-5,10
 world.walls[1]=5,0,5,10
@@ -198,15 +200,111 @@ episode.clock=0
 }
 
 // The text is part of what certificates mean: it changes only together with its first line.
-TEST(CanonicalTask, SpellsNumbersAsBriefAsTheyReadBack) {
+TEST(CanonicalTaskV1, SpellsNumbersAsBriefAsTheyReadBack) {
   Task task;
   task.world.walls = {{-4.9, 0, 1e-3, 10}};
-  const std::string text = CanonicalTask(task);
+  const std::string text = CanonicalTaskV1(task);
   EXPECT_EQ(text.substr(0, text.find("world.boxes")),
             "fedgen-task 1\nworld.walls.size=1\nworld.walls[0]=-4.9,0,0.001,10\n");
   EXPECT_NE(text.find("\nrobot.radius=0.27\n"), std::string::npos);
   EXPECT_NE(text.find("\nworld.random_discs.radius=0.1,0.25\n"), std::string::npos);
   EXPECT_TRUE(text.ends_with("episode.cost_rate=0.1\nepisode.clock=0\n"));
+}
+
+// Changes option number `target` of those a task has, if it is made of numbers: each by 3 %.
+class Nudge : public PathVisitor {
+ public:
+  explicit Nudge(int target) : target_(target) {}
+
+  void Visit(const Option& option, const OptionField& field) override {
+    if (seen_++ != target_) return;
+    path = PathOf(option.name);
+    if (!field.value || std::holds_alternative<std::string>(field.value->is)) return;
+    OptionValue value = *field.value;
+    Change(value);
+    changed = !field.take(value);
+  }
+
+  std::string path;
+  bool changed = false;
+  int seen() const { return seen_; }
+
+ private:
+  static void Change(OptionValue& value) {
+    if (auto* number = std::get_if<double>(&value.is)) {
+      *number += 0.03 * (*number == 0 ? 1 : std::fabs(*number));
+    } else if (auto* integer = std::get_if<std::int64_t>(&value.is)) {
+      *integer += *integer == 32 ? 8 : 1;  // modes are multiples of 8
+    } else if (auto* list = std::get_if<OptionValue::List>(&value.is)) {
+      for (OptionValue& entry : *list) Change(entry);
+    }
+  }
+
+  int target_;
+  int seen_ = 0;
+};
+
+// Everything that driving a task shows, to the last bit.
+std::string Fingerprint(const Task& task) {
+  EvaluateOptions options;
+  options.num_worlds = 60;
+  options.starts_per_world = task.world.start.per_world;
+  options.kernel = BestKernel();
+  const Tally tally =
+      Evaluate(task, GapFollower{},
+               DrawnWorlds(task, Key(3).Fork(Stream::kEvaluation), BestKernel()), options);
+  return fmt::format("{} {} {}", tally.outcome_hash, tally.episodes, tally.cost_sum);
+}
+
+// The law of Eq. 42: the text holds what acts. Every option of five tasks is nudged; what the text
+// leaves out must leave every episode as it was, and what it holds must act in one of the tasks.
+TEST(CanonicalTask, CoversWhatActsAndNothingElse) {
+  Task still = TablesTask();  // no push, no drawn obstacle
+  still.world.disturbance.kind = Disturbance::Kind::kNone;
+  still.world.random_discs.count = {0, 0};
+  still.world.discs = {{0.5, 5, 0.4}};
+  Task cautious = MixedTask();  // a clearance that acts
+  cautious.world.start.clearance = 0.5;
+  int inert = 0;
+  std::map<std::string, bool> acts;
+  for (Task task : {TextTask(), TablesTask(), MixedTask(), still, cautious}) {
+    task.episode.horizon = 95;  // so that some time out
+    const std::string text = CanonicalTask(task);
+    const std::string driven = Fingerprint(task);
+    for (int target = 0;; ++target) {
+      Task changed = task;
+      Nudge nudge(target);
+      Describe(nudge, changed);
+      if (target >= nudge.seen()) break;
+      if (!nudge.changed || Validate(changed.world) || Validate(changed.lidar)) continue;
+      const bool same_text = CanonicalTask(changed) == text;
+      const bool acted = Fingerprint(changed) != driven;
+      if (same_text) {
+        EXPECT_FALSE(acted) << nudge.path << " draws no other worlds, but drives otherwise";
+      } else {
+        acts[nudge.path] |= acted;
+      }
+      inert += same_text ? 1 : 0;
+    }
+  }
+  EXPECT_GT(inert, 30);
+  EXPECT_GT(acts.size(), 30U);
+  for (const auto& [path, acted] : acts) EXPECT_TRUE(acted) << path << " acts nowhere";
+}
+
+// The case that redrew the worlds: a car does not read the turn rate of a differential drive.
+TEST(CanonicalTask, LeavesOutWhatThisKindDoesNotRead) {
+  Task car = TextTask();
+  const std::string text = CanonicalTask(car);
+  car.robot.turn_rate_limit = 7;
+  car.world.goal.radius = {2, 3};
+  car.world.goal.normal = {0, 5};
+  car.world.disturbance.half_width = 1;
+  car.world.start.clearance = 0.1;
+  EXPECT_EQ(CanonicalTask(car), text);
+  EXPECT_TRUE(text.starts_with("fedgen-task 2\nworld.walls.size=3\n"));
+  EXPECT_EQ(text.find("turn_rate_limit"), std::string::npos);
+  EXPECT_NE(text.find("\nrobot.length=0.08\n"), std::string::npos);
 }
 
 }  // namespace

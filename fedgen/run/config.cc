@@ -4,12 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <utility>
 
 #include "fedgen/base/file.h"
 #include "fedgen/base/text.h"
+#include "fedgen/certify/ladder.h"
 #include "fedgen/run/config_options.h"
 #include "fedgen/run/toml.h"
 
@@ -36,12 +38,16 @@ class ConfigReader : public OptionVisitor {
     groups_.push_back({table, Path(group)});
   }
 
-  /// Entry `index` of a list of tables.
+  /// Entry `index` of a list of tables. Its path counts from 1, as learners do everywhere.
   void EnterEntry(std::string_view name, std::size_t index) {
     OptionValue& entry = std::get<OptionValue::List>(
         groups_.back().table->find(std::string(name))->second.is)[index];
-    groups_.push_back(
-        {std::get_if<OptionValue::Table>(&entry.is), fmt::format("{}[{}]", Path(name), index)});
+    const std::string path = EntryPath(Path(name), index);
+    lines_[path] = entry.line;
+    groups_.push_back({std::get_if<OptionValue::Table>(&entry.is), path});
+  }
+  static std::string EntryPath(std::string_view list, std::size_t index) {
+    return fmt::format("{}[{}]", list, index + 1);
   }
 
   // Whoever leaves has asked for every key.
@@ -51,9 +57,8 @@ class ConfigReader : public OptionVisitor {
     if (group.table == nullptr) return;
     for (const auto& [key, value] : *group.table) {
       if (std::ranges::find(group.asked, key) != group.asked.end()) continue;
-      Complain(value.line,
-               fmt::format("{}{}: unknown key, did you mean {}{}?", group.prefix(),
-                           key.substr(0, 60), group.prefix(), NearestName(key, group.asked)));
+      Complain(value.line, fmt::format("{}{}: unknown key{}", group.prefix(), key.substr(0, 60),
+                                       DidYouMean(key, group.asked, group.prefix())));
     }
   }
 
@@ -88,7 +93,9 @@ class ConfigReader : public OptionVisitor {
     }
     for (std::size_t index = 0; index < list->size(); ++index) {
       if ((*list)[index].is_table()) continue;
-      Fail(fmt::format("{}[{}]", Path(name), index), WrongValue((*list)[index], "must be a table"));
+      Complain((*list)[index].line,
+               fmt::format("{} = {}", EntryPath(Path(name), index),
+                           WrongValue((*list)[index], "must be a table").problem));
       return 0;
     }
     return list->size();
@@ -135,7 +142,7 @@ class ConfigReader : public OptionVisitor {
     return groups_.back().prefix() + std::string(key);
   }
 
-  // The line of a key such as learners[0].world.walls[1], or of the nearest above it; 0 for --set.
+  // The line of a key such as learners[1].world.walls[0], or of the nearest above it; 0 for --set.
   std::optional<int> LineOf(std::string key) const {
     while (true) {
       if (const auto found = lines_.find(key); found != lines_.end()) return found->second;
@@ -177,36 +184,35 @@ class ConfigWriter : public OptionVisitor {
   std::vector<OptionValue::Table*> groups_ = {&table};
 };
 
+// What entry `index` of [[learners]] holds.
+void DescribeEntry(OptionVisitor& visitor, Config& config, std::size_t index) {
+  LearnerSettings& settings = config.training.learners[index];
+  Describe(visitor, settings);
+  DescribeBeginning(visitor, settings, config.initial_policies[index]);
+  if (settings.own_world) DescribeGroup(visitor, "world", *settings.own_world);
+}
+
 // Entry i of [[learners]] changes learner i.
-void ReadLearners(ConfigReader& reader, Config& config, ConfigWriter& resolved) {
+void ReadLearners(ConfigReader& reader, Config& config) {
   const auto num_learners =
       static_cast<std::size_t>(std::clamp(config.num_learners, 1, kMaxLearners));
   config.learner.initial_half_width = config.initial_half_width;
   config.training.learners.assign(num_learners, config.learner);
   config.initial_policies.assign(num_learners, "");
   const std::size_t num_entries = reader.CountTables("learners", num_learners);
-  OptionValue::List entries;
+  config.learner_tables = static_cast<int>(num_entries);
   for (std::size_t index = 0; index < num_entries; ++index) {
     LearnerSettings& settings = config.training.learners[index];
-    const auto describe = [&](OptionVisitor& visitor) {
-      Describe(visitor, settings);
-      DescribeBeginning(visitor, settings, config.initial_policies[index]);
-      if (settings.own_world) DescribeGroup(visitor, "world", *settings.own_world);
-    };
     reader.EnterEntry("learners", index);
     if (reader.Has("world")) settings.own_world = config.training.task.world;
-    describe(reader);
+    DescribeEntry(reader, config, index);
     reader.Leave();
-    const std::string path = fmt::format("learners[{}]", index);
+    const std::string path = ConfigReader::EntryPath("learners", index);
     RangeCheck ranges;
-    describe(ranges);
+    DescribeEntry(ranges, config, index);
     reader.Check(path, ranges.error);
     if (settings.own_world) reader.Check(path + ".world", Validate(*settings.own_world));
-    ConfigWriter entry;
-    describe(entry);
-    entries.push_back({std::move(entry.table)});
   }
-  if (num_entries > 0) resolved.table["learners"] = {std::move(entries)};
 }
 
 // The rules of each room, and those between rooms.
@@ -221,6 +227,10 @@ void CheckRules(ConfigReader& reader, const Config& config) {
     reader.Fail("policy.hidden",
                 {"", fmt::format("{} parameters: must be at most {}", count, kMaxParameters)});
   }
+  if (!IsRung(config.certificate_worlds)) {
+    reader.Fail("federation.certificate_worlds",
+                {"", fmt::format("{}: {}", config.certificate_worlds, kLadderRule)});
+  }
   // All might adopt the Cloud's own candidate and rest: nobody would be left to search.
   const bool rests = std::ranges::any_of(config.training.learners, &LearnerSettings::rest);
   if (rests && config.training.federation.average_every > 0) {
@@ -230,6 +240,31 @@ void CheckRules(ConfigReader& reader, const Config& config) {
 
 }  // namespace
 
+void Resolve(Config& config) {
+  ConfigWriter resolved;
+  Describe(resolved, config);
+  OptionValue::List entries;
+  for (int index = 0; index < config.learner_tables; ++index) {
+    ConfigWriter entry;
+    DescribeEntry(entry, config, static_cast<std::size_t>(index));
+    entries.push_back({std::move(entry.table)});
+  }
+  if (!entries.empty()) resolved.table["learners"] = {std::move(entries)};
+  config.resolved = TomlText(resolved.table);
+}
+
+void SetRounds(int rounds, Config& config) {
+  int& now = config.training.federation.rounds;
+  const auto keep_schedule = [now](LearnerSettings& learner) {
+    StepOptions& step = learner.step;
+    if (step.schedule == StepOptions::Schedule::kGeometric && step.rounds == 0) step.rounds = now;
+  };
+  keep_schedule(config.learner);
+  for (LearnerSettings& learner : config.training.learners) keep_schedule(learner);
+  now = rounds;
+  Resolve(config);
+}
+
 Result<Config> ParseConfig(std::string_view text, const std::string& name,
                            std::span<const std::string> overrides) {
   OptionValue root = FEDGEN_TRY(ParseToml(text, name));
@@ -237,13 +272,11 @@ Result<Config> ParseConfig(std::string_view text, const std::string& name,
   Config config;
   ConfigReader reader(root, name);
   Describe(reader, config);
-  ConfigWriter resolved;
-  Describe(resolved, config);
-  ReadLearners(reader, config, resolved);
+  ReadLearners(reader, config);
   reader.Leave();
   CheckRules(reader, config);
   if (const std::optional<Error>& error = reader.error()) return *error;
-  config.resolved = TomlText(resolved.table);
+  Resolve(config);
   return config;
 }
 
@@ -254,7 +287,9 @@ Result<Config> LoadConfig(const std::string& path, std::span<const std::string> 
     const bool data = text.error().code == ErrorCode::kData;
     return Error{data ? ErrorCode::kConfig : text.error().code, text.error().message};
   }
-  return ParseConfig(*text, path, overrides);
+  Result<Config> config = ParseConfig(*text, path, overrides);
+  if (config) config->directory = std::filesystem::path(path).parent_path().string();
+  return config;
 }
 
 }  // namespace fedgen

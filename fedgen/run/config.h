@@ -24,18 +24,27 @@ struct Config {
   double initial_half_width = 0.02;  // of a new network's weights (DrawParameters)
   LearnerSettings learner;           // what [learner] says of all
   int num_learners = 8;
+  int learner_tables = 0;                     // entries of [[learners]], the first learners'
   std::vector<std::string> initial_policies;  // [num_learners] files of theta_0; empty: drawn
   int track_every = 0;             // rounds between looks at the truth (truth.csv); 0 for never
   int track_worlds = 1000;         // worlds of each look
   int selection_worlds = 10000;    // on which the finals race
   Prize prize = Prize::kCost;      // for what
-  int certificate_worlds = 20000;  // on which the winner is certified
-  double confidence = 0.99;        // of the certificate
+  int certificate_worlds = 30000;  // on which the winner is certified; a rung of the ladder
+  double confidence = 0.99;        // of the certificate; another one adds a line
 
-  std::string resolved;  // all of the above as TOML; reading it gives the same configuration
+  std::string resolved;   // all of the above as TOML; reading it gives the same configuration
+  std::string directory;  // of the file it came from: relative paths in it begin there
 
   const Task& task() const { return training.task; }
 };
+
+/// Writes `resolved` anew, after something else of the configuration was changed.
+void Resolve(Config& config);
+
+/// Gives a run another number of rounds and leaves everything that is done in a round as it is: a
+/// schedule that was to arrive with the run's last round still arrives in that one.
+void SetRounds(int rounds, Config& config);
 
 /// Reads a configuration from text; `name` stands for the file in messages. Each override is
 /// `key=value` in TOML's own spelling (strings may go without quotes) and replaces what the text

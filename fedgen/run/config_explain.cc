@@ -44,6 +44,7 @@ std::vector<Explained> AllOptions() {
   return explainer.options;
 }
 
+constexpr std::string_view kOwnEntry = "a learner's own: its entry of [[learners]] sets it";
 constexpr std::array<std::string_view, 3> kWhose = {
     "the run's: every participant must have the same",
     "a learner's own: [learner] sets it for all, an entry of [[learners]] for one",
@@ -82,7 +83,8 @@ std::string Card(const Explained& option) {
   add("default", option.value.empty() ? "none" : option.value);
   add("unit", option.unit);
   add("allowed", option.allowed);
-  add("whose", kWhose[static_cast<std::size_t>(option.owner)]);
+  const bool only_in_entries = option.key.starts_with("learners.");
+  add("whose", only_in_entries ? kOwnEntry : kWhose[static_cast<std::size_t>(option.owner)]);
   return text;
 }
 
@@ -97,8 +99,8 @@ Result<std::string> ExplainOption(const std::string& key) {
     keys.push_back(option.key);
   }
   if (!group.empty()) return group;
-  return Error{ErrorCode::kUsage, fmt::format("{}: no such option, did you mean {}?",
-                                              Printable(key), NearestName(key, keys))};
+  return Error{ErrorCode::kUsage,
+               fmt::format("{}: no such option{}", Printable(key), DidYouMean(key, keys))};
 }
 
 std::string ExplainOptions() {

@@ -40,6 +40,8 @@ TEST(ConfigExplain, SaysWhatAnOptionIs) {
   EXPECT_THAT(*ExplainOption("robot.speed"), HasSubstr("whose     the run's"));
   EXPECT_THAT(*ExplainOption("federation.track_every"), HasSubstr("whose     the host's"));
   EXPECT_THAT(*ExplainOption("federation.rounds"), HasSubstr("whose     the run's"));
+  EXPECT_THAT(*ExplainOption("learners.world"),
+              HasSubstr("whose     a learner's own: its entry of [[learners]] sets it\n"));
   EXPECT_THAT(*ExplainOption("world.goal"), HasSubstr("world.goal.depth"));
 }
 
@@ -48,6 +50,7 @@ TEST(ConfigExplain, NamesTheNearestOption) {
   ASSERT_FALSE(wrong);
   EXPECT_EQ(wrong.error().code, ErrorCode::kUsage);
   EXPECT_EQ(wrong.error().message, "learner.sgima: no such option, did you mean learner.sigma?");
+  EXPECT_EQ(ExplainOption("a").error().message, "a: no such option");
   EXPECT_FALSE(ExplainOption(""));
   EXPECT_FALSE(ExplainOption("world.goa"));
 }

@@ -2,7 +2,7 @@
 #include "fedgen/run/config_options.h"
 
 #include "fedgen/certify/bounds.h"
-#include "fedgen/certify/certificate.h"
+#include "fedgen/certify/ladder.h"
 #include "fedgen/run/config.h"
 
 namespace fedgen {
@@ -34,8 +34,9 @@ void Describe(OptionVisitor& visitor, FederationOptions& options) {
   visitor.Choice(
       {"algorithm", "",
        "Algorithm 1 (fedgen), or what it is compared with: nobody talks (local), everybody "
-       "goes on from the mean (fedavg), one learner tries everybody's directions "
-       "(centralized). Only fedgen stops learners and takes stock."},
+       "goes on from the mean (fedavg), one learner has everybody's worlds and directions "
+       "(centralized), the first learner has everybody's directions but its own worlds (single). "
+       "Only fedgen stops learners and takes stock."},
       algorithm);
   visitor.Integer({"rounds", "", "How many are run at most, K."}, rounds, {1, 10000000});
   visitor.Integer(
@@ -72,9 +73,12 @@ void DescribeFederation(OptionVisitor& visitor, Config& config) {
                   "Which policy wins that race: the least mean cost J, or the most safe arrivals."},
                  config.prize);
   visitor.Integer(
-      {"certificate_worlds", "worlds", "On how many further ones the winner is certified."},
-      config.certificate_worlds, {1, kMaxCertificateWorlds});
-  visitor.Number({"confidence", "", "The probability with which the certificate's promises hold."},
+      {"certificate_worlds", "worlds",
+       "On how many further ones the winner is certified: 1 or 3 times a power of ten (Eq. 41)."},
+      config.certificate_worlds, {kLadder.front().worlds, kMaxCertificateWorlds});
+  visitor.Number({"confidence", "",
+                  "Every certificate has a line at 0.99. Another confidence adds a second line, "
+                  "marked as the maker's choice."},
                  config.confidence, kConfidence);
 }
 
@@ -82,7 +86,8 @@ void DescribeFederation(OptionVisitor& visitor, Config& config) {
 
 void Describe(OptionVisitor& visitor, LearnerSettings& settings) {
   auto& [own_world, worlds, starts, cost, estimator, sigma, bias, step, optimizer, stop, sigma_rate,
-         stock_every, stock_worlds, rest, initial_half_width, initial_policy] = settings;
+         sigma_step, stock_every, stock_worlds, rest, initial_half_width, initial_policy] =
+      settings;
   visitor.Integer({"worlds", "", "How many fresh worlds it drives through in a round, n_E."},
                   worlds, {1, 1000000});
   visitor.Integer({"starts", "",
@@ -97,9 +102,14 @@ void Describe(OptionVisitor& visitor, LearnerSettings& settings) {
                   "the random changes to its parameters."},
                  sigma, Closed(1e-6, 1e3));
   visitor.Number({"sigma_rate", "",
-                  "How fast sigma itself is learned: the step of log sigma against "
-                  "that of the policy; 0 keeps sigma (Eq. 20)."},
+                  "How fast sigma itself is learned: its step against that of the policy; 0 "
+                  "keeps sigma, 1 is the paper's."},
                  sigma_rate, Closed(0, 1e6));
+  visitor.Choice({"sigma_step", "",
+                  "How sigma is learned: by small factors near where it began (Eq. 20), or as the "
+                  "paper prints it, down its gradient without a limit (additive, Eq. 20a); what "
+                  "falls below 0 goes on as its absolute value."},
+                 sigma_step);
   visitor.NumberOrChoice({"bias", "",
                           "The error bound b of a measured cost: from the number of worlds n_E, "
                           "from n_E n_int as the paper prints, or given (Eq. 18)."},
@@ -125,8 +135,8 @@ void DescribeBeginning(OptionVisitor& visitor, LearnerSettings& settings, std::s
   visitor.Number({"initial_half_width", "", "policy.initial_half_width of its own first policy."},
                  settings.initial_half_width, kHalfWidth);
   visitor.Text({"initial_policy", "",
-                "A policy file to begin with, relative to where the program runs; the run keeps a "
-                "copy."},
+                "A policy file to begin with, relative to the configuration's file; the run keeps "
+                "a copy."},
                policy);
 }
 

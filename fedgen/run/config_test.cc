@@ -12,7 +12,7 @@
 
 #include "fedgen/base/random.h"
 #include "fedgen/certify/bounds.h"
-#include "fedgen/certify/certificate.h"
+#include "fedgen/certify/ladder.h"
 #include "fedgen/run/config_options.h"
 
 namespace fedgen {
@@ -91,7 +91,8 @@ TEST(Config, NamesFileLineKeyAndNearestKnownKey) {
 TEST(Config, RefusesWrongTypes) {
   EXPECT_EQ(ErrorOf("[robot]\nspeed = \"fast\"\n"),
             "c.toml:2: robot.speed = 'fast': must be a number");
-  EXPECT_EQ(ErrorOf("[lidar]\nbeams = 2.5\n"), "c.toml:2: lidar.beams = 2.5: must be an integer");
+  EXPECT_EQ(ErrorOf("[lidar]\nbeams = 2.5\n"),
+            "c.toml:2: lidar.beams = 2.5: must be an integer in 1..1024");
   EXPECT_EQ(ErrorOf("[policy]\nstate_inputs = 1\n"),
             "c.toml:2: policy.state_inputs = 1: must be true or false");
   EXPECT_EQ(ErrorOf("robot = 3\n"), "c.toml:1: robot = 3: must be a table");
@@ -100,7 +101,7 @@ TEST(Config, RefusesWrongTypes) {
   EXPECT_EQ(ErrorOf("[robot]\nkind = \"boat\"\n"),
             "c.toml:2: robot.kind = 'boat': must be one of car, differential");
   EXPECT_EQ(ErrorOf("[lidar]\nbeams = 99999999999\n"),
-            "c.toml:2: lidar.beams = 99999999999: must be an integer");
+            "c.toml:2: lidar.beams = 99999999999: must be an integer in 1..1024");
 }
 
 TEST(Config, RefusesValuesOutOfRange) {
@@ -138,6 +139,11 @@ TEST(Config, OverridesAreCheckedToo) {
   EXPECT_EQ(ErrorOf("", {"robot.speed=-1"}), "--set: robot.speed = -1: must be in [0.001, 1e4]");
   EXPECT_EQ(ErrorOf("", {"robot.sped=1"}),
             "--set: robot.sped: unknown key, did you mean robot.speed?");
+  EXPECT_EQ(ErrorOf("\n", {"world.walls=[[0, 0, 1, nan]]"}),
+            "--set: world.walls[0][3] = nan: must be in [-1e4, 1e4]");
+  EXPECT_EQ(ErrorOf("", {"learner.pairs=9223372036854775807"}),
+            "--set: learner.pairs = 9223372036854775807: must be an integer in 2..100000");
+  EXPECT_EQ(ErrorOf("", {"a=1"}), "--set: a: unknown key");
   EXPECT_EQ(ErrorOf("", {"robot"}), "--set = robot: must be key=value");
   EXPECT_EQ(ErrorOf("", {"robot.kind='a"}),
             "--set = robot.kind='a: must be one key and its value in TOML");
@@ -172,10 +178,15 @@ TEST(Config, AnOverriddenFanReplacesAngles) {
 // failed.
 TEST(Config, RefusesMoreWorldsThanACertificateHolds) {
   EXPECT_EQ(ErrorOf("[federation]\ncertificate_worlds = 100000001\n"),
-            "c.toml:2: federation.certificate_worlds = 100000001: must be in 1..100000000");
+            "c.toml:2: federation.certificate_worlds = 100000001: must be in 100..100000000");
   const std::string most =
       fmt::format("[federation]\ncertificate_worlds = {}\n", kMaxCertificateWorlds);
   EXPECT_EQ(ErrorOf(most), "(no error)");
+  EXPECT_EQ(ErrorOf("[federation]\ncertificate_worlds = 20000\n"),
+            "c.toml:2: federation.certificate_worlds = 20000: must be 1 or 3 times a power of ten, "
+            "from 100 to 100000000 (so that nobody can choose a lucky size)");
+  EXPECT_EQ(ErrorOf("", {"federation.certificate_worlds=0"}),
+            "--set: federation.certificate_worlds = 0: must be in 100..100000000");
 }
 
 TEST(Config, AllowsTheConfidencesThatACertificateDoes) {
@@ -192,16 +203,19 @@ TEST(Config, NamesTheLineOfARuleBetweenKeys) {
   EXPECT_EQ(ErrorOf("[world.goal]\nkind = 'disc'\nradius = 0.5\ndepth = 0.5\n"),
             "c.toml:4: world.goal.depth = 0.5: must be below goal.radius, or nobody arrives");
   EXPECT_EQ(ErrorOf("[[learners]]\n[learners.world]\nwalls = [\n[1, 1, 1, 1]]\n"),
-            "c.toml:4: learners[0].world.walls[0] = shorter than 1e-3 m: must have two ends");
+            "c.toml:4: learners[1].world.walls[0] = shorter than 1e-3 m: must have two ends");
   EXPECT_EQ(ErrorOf("[[learners]]\ninitial_half_width = 11\n"),
-            "c.toml:2: learners[0].initial_half_width = 11: must be in [0, 10]");
-  EXPECT_EQ(ErrorOf("[federation]\naverage_every = 3\n[learner]\nrest = true\n"),
-            "c.toml:4: learner.rest = true: needs federation.average_every = 0");
+            "c.toml:2: learners[1].initial_half_width = 11: must be in [0, 10]");
+  for (const char* every : {"1", "3"}) {
+    EXPECT_EQ(
+        ErrorOf(fmt::format("[federation]\naverage_every = {}\n[learner]\nrest = true\n", every)),
+        "c.toml:4: learner.rest = true: needs federation.average_every = 0");
+  }
   EXPECT_EQ(ErrorOf("[world.disturbance]\nmodes = 12\n"),
             "c.toml:2: world.disturbance.modes = 12: must be a multiple of 8 in 8..4096");
   EXPECT_EQ(ErrorOf("[[learners]]\nworld = 3\n"),
-            "c.toml:2: learners[0].world = 3: must be a table");
-  EXPECT_EQ(ErrorOf("learners = [3]\n"), "c.toml:1: learners[0] = 3: must be a table");
+            "c.toml:2: learners[1].world = 3: must be a table");
+  EXPECT_EQ(ErrorOf("learners = [3]\n"), "c.toml:1: learners[1] = 3: must be a table");
 }
 
 TEST(LearnerSettings, AreValidated) {
@@ -302,9 +316,16 @@ TEST(Config, NamesWhatIsWrongInALearner) {
   EXPECT_EQ(ErrorOf("[federation]\nlearners = 1\n[[learners]]\n[[learners]]\n").substr(0, 19),
             "c.toml:3: learners ");
   EXPECT_EQ(ErrorOf("[[learners]]\nworlds = 0\n"),
-            "c.toml:2: learners[0].worlds = 0: must be in 1..1000000");
+            "c.toml:2: learners[1].worlds = 0: must be in 1..1000000");
+  // Learners count from 1, as everywhere.
+  EXPECT_EQ(ErrorOf("[[learners]]\n[[learners]]\n\nworlds = 0\n"),
+            "c.toml:4: learners[2].worlds = 0: must be in 1..1000000");
+  EXPECT_EQ(ErrorOf("[[learners]]\n[[learners]]\n[learners.world.goal]\nkind = 'disc'\n"
+                    "radius = 0.1\ndepth = 0.2\n"),
+            "c.toml:6: learners[2].world.goal.depth = 0.2: must be below goal.radius, or nobody "
+            "arrives");
   EXPECT_EQ(ErrorOf("[[learners]]\nwrolds = 5\n"),
-            "c.toml:2: learners[0].wrolds: unknown key, did you mean learners[0].worlds?");
+            "c.toml:2: learners[1].wrolds: unknown key, did you mean learners[1].worlds?");
   EXPECT_EQ(ErrorOf("", {"federation.gamma=0"}), "--set: federation.gamma = 0: must be in (0, 1)");
 }
 

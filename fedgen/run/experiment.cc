@@ -8,6 +8,21 @@
 namespace fedgen {
 namespace {
 
+// What the learner measures with: its own worlds, or everybody's.
+std::unique_ptr<Objective> MakeObjectiveOf(const TrainingSettings& settings,
+                                           const LearnerSettings& learner, Kernel kernel,
+                                           int num_threads) {
+  if (settings.federation.algorithm != Algorithm::kCentralized) {
+    return MakeObjective(settings, learner, kernel, num_threads);
+  }
+  std::vector<PooledPart> parts;
+  parts.reserve(settings.learners.size());
+  for (const LearnerSettings& part : settings.learners) {
+    parts.push_back({MakeObjective(settings, part, kernel, num_threads), part.worlds});
+  }
+  return MakePooledObjective(std::move(parts));
+}
+
 std::unique_ptr<Learner> MakeLearner(const TrainingSettings& settings,
                                      const LearnerSettings& learner, const Seat& seat,
                                      Kernel kernel, int num_threads) {
@@ -20,8 +35,10 @@ std::unique_ptr<Learner> MakeLearner(const TrainingSettings& settings,
   options.gamma = settings.gamma;
   const Mlp initial = InitialPolicy(settings, learner, seat.secret, kernel);
   auto search = std::make_unique<GradientSearch>(
-      GradientSearchOptions{learner.step, learner.optimizer, learner.stop, learner.sigma_rate},
-      MakeObjective(settings, learner, kernel, num_threads), InitialSigma(initial, learner.sigma));
+      GradientSearchOptions{learner.step, learner.optimizer, learner.stop, learner.sigma_rate,
+                            learner.sigma_step},
+      MakeObjectiveOf(settings, learner, kernel, num_threads),
+      InitialSigma(initial, learner.sigma));
   return std::make_unique<Learner>(seat.id, options, std::move(search), ThetaOf(initial),
                                    seat.secret);
 }
@@ -45,8 +62,7 @@ Task TaskOf(const TrainingSettings& settings, const LearnerSettings& learner) {
 }
 
 Mlp ShapeOf(const TrainingSettings& settings) {
-  const Task& task = settings.task;
-  return MakeMlp(settings.policy, task.lidar.beams, task.lidar.range, ControlLimit(task.robot));
+  return MakeMlp(settings.policy, BodyOf(settings.task));
 }
 
 std::unique_ptr<Objective> MakeObjective(const TrainingSettings& settings,
@@ -77,10 +93,12 @@ Mlp InitialPolicy(const TrainingSettings& settings, const LearnerSettings& learn
 std::vector<LearnerSettings> LearnersOf(const TrainingSettings& settings) {
   const Algorithm algorithm = settings.federation.algorithm;
   std::vector<LearnerSettings> wanted = settings.learners;
-  if (algorithm == Algorithm::kCentralized) {
+  if (algorithm == Algorithm::kCentralized || algorithm == Algorithm::kSingle) {
     LearnerSettings one = wanted.front();
-    one.estimator.pairs = 0;
-    for (const LearnerSettings& learner : wanted) one.estimator.pairs += learner.estimator.pairs;
+    for (auto other = wanted.begin() + 1; other != wanted.end(); ++other) {
+      one.estimator.pairs += other->estimator.pairs;
+      if (algorithm == Algorithm::kCentralized) one.worlds += other->worlds;
+    }
     wanted = {one};
   }
   if (algorithm != Algorithm::kFedGen) {
@@ -94,8 +112,10 @@ std::vector<LearnerSettings> LearnersOf(const TrainingSettings& settings) {
 }
 
 std::int64_t EpisodesPerRound(const TrainingSettings& settings) {
+  // Where worlds are pooled, each learner's directions are tried in its own worlds.
+  const bool pooled = settings.federation.algorithm == Algorithm::kCentralized;
   std::int64_t sum = 0;
-  for (const LearnerSettings& learner : LearnersOf(settings)) {
+  for (const LearnerSettings& learner : pooled ? settings.learners : LearnersOf(settings)) {
     const std::int64_t policies = 2 * std::int64_t{learner.estimator.pairs} + 1;
     sum += policies * learner.worlds * TaskOf(settings, learner).world.start.per_world;
   }

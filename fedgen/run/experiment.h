@@ -50,7 +50,8 @@ struct LearnerSettings {
   StepOptions step;
   OptimizerOptions optimizer;
   StopOptions stop;
-  double sigma_rate = 0;              // in [0, 1e6]
+  double sigma_rate = 0;  // in [0, 1e6]
+  SigmaStep sigma_step = SigmaStep::kMultiplicative;
   int stock_every = 0;                // rounds between taking stock, 0..10^6; 0 for never
   int stock_worlds = 20000;           // 2..10^8
   bool rest = false;                  // after adopting: follow the incumbent, search no more
@@ -88,7 +89,8 @@ std::unique_ptr<Objective> MakeObjective(const TrainingSettings& settings,
                                          int num_threads);
 
 /// The learners as the algorithm runs them. Those of the algorithms we compare with never stop,
-/// take stock or rest; centralized is learner 0 alone with everybody's directions.
+/// take stock or rest. Two have one learner, which begins as learner 0 does: centralized sums
+/// everybody's worlds and directions, single everybody's directions.
 std::vector<LearnerSettings> LearnersOf(const TrainingSettings& settings);
 
 /// What a round costs if no learner has stopped or takes stock.

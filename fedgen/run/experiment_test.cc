@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "fedgen/certify/bounds.h"
 #include "fedgen/fuse/checkpoint.h"
 #include "fedgen/run/experiment_testing.h"
 #include "tests/tasks.h"
@@ -71,8 +72,45 @@ TEST(MakeHost, GivesEveryAlgorithmTheSameEpisodes) {
   EXPECT_EQ(fedgen, 3 * (2 * 3 + 1) * 4);
   EXPECT_EQ(EpisodesOfOneRound(Small(Algorithm::kLocal)), fedgen);
   EXPECT_EQ(EpisodesOfOneRound(Small(Algorithm::kFedAvg)), fedgen);
+  EXPECT_EQ(EpisodesOfOneRound(Small(Algorithm::kCentralized)), fedgen);
   // One learner with everybody's directions looks at mu once instead of three times.
-  EXPECT_EQ(EpisodesOfOneRound(Small(Algorithm::kCentralized)), fedgen - 2 * 4);
+  EXPECT_EQ(EpisodesOfOneRound(Small(Algorithm::kSingle)), fedgen - 2 * 4);
+}
+
+// Three learners with worlds of their own kinds, known by the cost of driving straight: a goal so
+// near that everybody arrives in n steps, so far that nobody does, and in between.
+TEST(MakeHost, PoolsTheWorldsOfAllLearnersIfCentralized) {
+  TrainingSettings settings = Small(Algorithm::kCentralized);
+  settings.task.world.random_discs.count = {0, 0};
+  const double offsets[] = {2, 100, 3};
+  const int worlds[] = {2, 3, 5};
+  double expected = 0;
+  for (std::size_t i = 0; i < 3; ++i) {
+    LearnerSettings& learner = settings.learners[i];
+    learner.own_world = settings.task.world;
+    learner.own_world->goal.offset = {offsets[i], offsets[i]};
+    learner.worlds = worlds[i];
+    learner.initial_half_width = 0;  // straight ahead
+    // What the learner alone would measure.
+    TrainingSettings alone = settings;
+    alone.federation.algorithm = Algorithm::kLocal;
+    alone.learners = {learner};
+    Federation one = MakeFederation(alone, Key(1), BestKernel(), 1);
+    const double y = one.Round()->learners[0].y;
+    EXPECT_EQ(y == 1, i == 1);
+    expected += worlds[i] * y / 10;
+  }
+  Federation pooled = MakeFederation(settings, Key(1), BestKernel(), 1);
+  ASSERT_EQ(pooled.learners().size(), 1U);
+  const Result<RoundReport> round = pooled.Round();
+  EXPECT_NEAR(round->learners[0].y, expected, 1e-12);
+  EXPECT_EQ(pooled.episodes(), (2 * 3 + 1) * 10);
+  EXPECT_EQ(pooled.learners()[0]->options().bias, LearnerBias(10, settings.gamma));
+  // Under its right name, what draws the worlds of the first learner only.
+  settings.federation.algorithm = Algorithm::kSingle;
+  Federation single = MakeFederation(settings, Key(1), BestKernel(), 1);
+  EXPECT_LT(single.Round()->learners[0].y, 0.5 * expected);
+  EXPECT_EQ(single.episodes(), (2 * 9 + 1) * 2);
 }
 
 TEST(MakeHost, BeginsAsTheAlgorithmAsks) {
@@ -88,6 +126,8 @@ TEST(MakeHost, BeginsAsTheAlgorithmAsks) {
   EXPECT_NE(mu(fedgen, 0), mu(fedgen, 1));
   ASSERT_EQ(one.learners().size(), 1U);
   EXPECT_EQ(mu(one, 0), mu(fedgen, 0));
+  EXPECT_EQ(mu(MakeFederation(Small(Algorithm::kSingle), Key(1), BestKernel(), 1), 0),
+            mu(fedgen, 0));
   // A learner's beginning does not depend on how many others there are.
   const Federation two = MakeFederation(Small(Algorithm::kFedGen, 2), Key(1), BestKernel(), 1);
   EXPECT_EQ(mu(two, 1), mu(fedgen, 1));

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <functional>
 
+#include "fedgen/base/text.h"
 #include "fedgen/certify/bounds.h"
 
 namespace fedgen {
@@ -88,6 +89,17 @@ bool AnyOwnWorlds(const TrainingSettings& settings) {
   return Any(settings, [](const auto& s) { return s.own_world.has_value(); });
 }
 
+// With the learners that really run. Pooled worlds are of own kinds if anybody's are.
+TrainingSettings AsRun(const TrainingSettings& given) {
+  TrainingSettings settings = given;
+  settings.learners = LearnersOf(given);
+  if (given.federation.algorithm != Algorithm::kCentralized) return settings;
+  for (const LearnerSettings& learner : given.learners) {
+    if (learner.own_world) settings.learners.front().own_world = learner.own_world;
+  }
+  return settings;
+}
+
 Reasons AgainstT1(const TrainingSettings& settings) {
   Reasons reasons;
   if (Any(settings, [&](const auto& s) {
@@ -115,6 +127,8 @@ Reasons AgainstT3(const TrainingSettings& settings) {
       "z is the gradient of a surrogate cost");
   add_if([](const auto& s) { return s.estimator.shaping != EstimatorOptions::Shaping::kRaw; },
          "z from ranks is the gradient of no fixed function");
+  add_if([](const auto& s) { return s.sigma_rate > 0; },
+         "sigma moves, and with it the smoothed cost whose gradient z is");
   add_if([](const auto& s) { return s.optimizer.kind != OptimizerOptions::Kind::kSgd; },
          "the optimiser's steps do not follow z on average");
   add_if([](const auto& s) { return s.step.schedule == StepOptions::Schedule::kGeometric; },
@@ -138,17 +152,17 @@ double NumMeasurements(const TrainingSettings& settings) {
          (average_every > 0 ? rounds / average_every : 0);
 }
 
-// The probability that b holds for all of a run's measurements at once, by the union bound (R1).
-double JointProbability(const TrainingSettings& settings) {
-  return 1 - NumMeasurements(settings) * settings.gamma;
+// The risk that b fails for one of all of a run's measurements, by the union bound (R1).
+double JointRisk(const TrainingSettings& settings) {
+  return NumMeasurements(settings) * settings.gamma;
 }
 
-constexpr double kLikely = 0.5;  // a lower joint probability is as good as no promise
+constexpr double kUnlikely = 0.5;  // a larger risk is as good as no promise
 
 // T4 and T5 compare measurements that were selected: b must hold for all of them at once.
 Reasons AgainstT5(const TrainingSettings& settings) {
   Reasons reasons = AgainstT1(settings);
-  if (JointProbability(settings) < kLikely) {
+  if (JointRisk(settings) > kUnlikely) {
     const double measurements = NumMeasurements(settings);
     reasons.push_back(
         fmt::format("b holds for one measurement at a time, and the run compares up to {:.0f}; "
@@ -202,8 +216,7 @@ std::string_view StandingName(Standing standing) {
 }
 
 std::vector<Guarantee> WhatHolds(const TrainingSettings& given) {
-  TrainingSettings settings = given;
-  settings.learners = LearnersOf(given);
+  const TrainingSettings settings = AsRun(given);
   const double gamma = settings.gamma;
   const Range b = BiasRange(settings);
   const Reasons against_t1 = AgainstT1(settings);
@@ -229,35 +242,37 @@ std::vector<Guarantee> WhatHolds(const TrainingSettings& given) {
         "r <= 1 / (2 Lambda_1) and q >= 4 s-bar are not checked here: `fedgen estimate` measures "
         "both");
   }
-  const double joint = JointProbability(settings);
+  const double risk = JointRisk(settings);
   const std::string jointly =
-      joint >= kLikely && against_t1.empty() ? fmt::format(", with probability {:.4g}", joint) : "";
+      risk <= kUnlikely && against_t1.empty() ? ", with probability " + Certainty(risk, 4) : "";
   return {
       Judge("T1",
-            fmt::format("a fresh measurement y bounds the mean cost: eta <= y + b with probability "
-                        "{}, b = {:.4g}{}",
-                        1 - gamma, b.low, b.low == b.high ? "" : fmt::format(" to {:.4g}", b.high)),
+            fmt::format(
+                "the cost that a learner measures is within {:.4g}{} of its true mean cost, "
+                "with probability {}",
+                b.low, b.low == b.high ? "" : fmt::format(" to {:.4g}", b.high), Certainty(gamma)),
             against_t1, own_cost),
       Judge("T2",
-            fmt::format("safe arrival has probability at least 1 - (y + b), with probability {}",
-                        1 - gamma),
+            fmt::format("a learner arrives safely at least as often as 1 minus that cost and that "
+                        "error, with probability {}",
+                        Certainty(gamma)),
             against_t1, own_cost),
       Judge("T3", "every learner stops for good", against_t3),
       Judge("T4",
-            fmt::format("when all learners have stopped, none is worse than the best by more than "
-                        "4 b = {:.3g} plus what it lost by its own steps (R4){}",
+            fmt::format("once all have stopped, none is worse than the best by more than 4 times "
+                        "that error, {:.3g}, plus what it lost by its own steps{}",
                         4 * b.high, jointly),
             AgainstT4(settings, b.high), consensus),
-      Judge("T5", "every adoption lowers the mean cost (R5)" + jointly, AgainstT5(settings), steps),
+      Judge("T5", "every adoption makes a learner better" + jointly, AgainstT5(settings), steps),
       Judge("adoptions", AdoptionText(settings, b.low), {}),
       Judge("certificate", "holds for the selected policy, however it was found", {}),
   };
 }
 
 std::vector<std::string> Warnings(const TrainingSettings& given) {
-  TrainingSettings settings = given;
-  settings.learners = LearnersOf(given);
+  const TrainingSettings settings = AsRun(given);
   std::vector<std::string> warnings;
+  if (IsEmpty(settings.task.world)) warnings.emplace_back(kEmptyWorldWarning);
   if (settings.federation.algorithm == Algorithm::kFedGen && settings.learners.size() > 1 &&
       LeastPairOfBiases(settings) >= 1) {
     warnings.push_back(fmt::format(

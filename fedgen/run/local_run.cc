@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fedgen/base/file.h"
+#include "fedgen/base/text.h"
 #include "fedgen/fuse/checkpoint.h"
 #include "fedgen/learn/navigation.h"
 #include "fedgen/policy/policy.h"
@@ -20,10 +21,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Checkpoints hold four vectors per learner; this is a thousand learners of a large network.
-constexpr std::size_t kMaxCheckpointBytes = std::size_t{4} << 30;
-
 std::string InitialName(LearnerId learner) { return "initial-" + learner.name(); }
+std::string GivenName(LearnerId learner) { return "given-" + learner.name(); }
 
 Result<void> SavePolicyOf(const LocalRun& run, const std::string& name,
                           std::span<const float> theta) {
@@ -54,6 +53,18 @@ MetricsRow MetricsOf(const RoundReport& report, const LearnerRound& from) {
   }
   row.episodes = from.episodes;
   return row;
+}
+
+// The Cloud, then the host.
+Result<void> SaveCheckpoints(const RunFiles& files, const std::string& fingerprint,
+                             const Host& host, const Cloud& cloud, std::vector<FileMark> beside) {
+  const CloudCheckpoint of_cloud{fingerprint, cloud.state()};
+  FEDGEN_TRY(WriteFileAtomically(files.CloudCheckpoint(), CheckpointToBytes(of_cloud),
+                                 IfExists::kReplace));
+  HostCheckpoint of_host = CheckpointOf(host, fingerprint);
+  of_host.beside = std::move(beside);
+  return WriteFileAtomically(files.HostCheckpoint(), CheckpointToBytes(of_host),
+                             IfExists::kReplace);
 }
 
 // Writes down what happens: rows, then the Cloud, then the host. A kill in between costs a round,
@@ -97,13 +108,8 @@ class Recorder final : public RunListener {
     if (every > 0 && (report.ending != Ending::kNotYet || report.round % every == 0)) {
       FEDGEN_TRY(tables_.truth.Append(TruthRows(host, report.incumbent)));
     }
-    const CloudCheckpoint cloud{fingerprint_, cloud_.state()};
-    FEDGEN_TRY(WriteFileAtomically(run_.files.CloudCheckpoint(), CheckpointToBytes(cloud),
-                                   IfExists::kReplace));
-    HostCheckpoint checkpoint = CheckpointOf(host, fingerprint_);
-    checkpoint.beside = {tables_.metrics.Mark(), tables_.truth.Mark()};
-    return WriteFileAtomically(run_.files.HostCheckpoint(), CheckpointToBytes(checkpoint),
-                               IfExists::kReplace);
+    return SaveCheckpoints(run_.files, fingerprint_, host, cloud_,
+                           {tables_.metrics.Mark(), tables_.truth.Mark()});
   }
 
   Result<void> OnEnd(const Host& host, const Finalists& finalists) override {
@@ -154,19 +160,26 @@ class Recorder final : public RunListener {
   KeptTables& tables_;
 };
 
-// Initial policies from files, instead of drawn ones.
-Result<void> LoadInitialPolicies(Config& config) {
+// Initial policies from files, instead of drawn ones. In the run they are policies for its body.
+// Returns warnings.
+Result<std::vector<std::string>> LoadInitialPolicies(OtherBodies other_bodies, Config& config) {
   const Mlp shape = ShapeOf(config.training);
+  std::vector<std::string> warnings;
   for (std::size_t i = 0; i < config.initial_policies.size(); ++i) {
-    const std::string& path = config.initial_policies[i];
-    if (path.empty()) continue;
+    if (config.initial_policies[i].empty()) continue;
+    const std::string path = fs::path(config.directory) / config.initial_policies[i];
     Mlp mlp = FEDGEN_TRY(LoadPolicy(path));
+    if (other_bodies == OtherBodies::kAllow) {
+      const auto differs = ForgetBody(BodyOf(config.task()), mlp);
+      if (differs) warnings.push_back(fmt::format("{}: {}", path, *differs));
+    }
     if (const auto mismatch = FindMismatch(mlp, shape)) {
       return Error{ErrorCode::kMismatch, fmt::format("{}: {}", path, *mismatch)};
     }
+    mlp.made_for = shape.made_for;
     config.training.learners[i].initial_policy = std::move(mlp);
   }
-  return {};
+  return warnings;
 }
 
 // Without a checkpoint a run begins again, which is right only if no round was finished. (The rows
@@ -187,6 +200,18 @@ Result<void> CheckNothingIsLost(const RunFiles& files) {
   return Error{ErrorCode::kData,
                fmt::format("{}: is missing, but {} holds {} rounds", files.HostCheckpoint(),
                            files.Metrics(), rows->back().round)};
+}
+
+// Rounds that are done stay done. A run that goes on has another round to do.
+Result<void> CheckRounds(const LocalRun& run, int done, bool over) {
+  const int rounds = run.experiment.training().federation.rounds;
+  const int least = over ? done : done + 1;
+  if (rounds >= least) return {};
+  const std::string where =
+      run.extended ? "--rounds" : fmt::format("{}: federation.rounds", run.files.Config());
+  return Error{run.extended ? ErrorCode::kUsage : ErrorCode::kConfig,
+               fmt::format("{} = {}: must be at least {}, the run has done {}", where, rounds,
+                           least, Counted(done, "round"))};
 }
 
 // Puts host and Cloud where the run was, and returns what the tables held then. The Cloud may be a
@@ -217,35 +242,80 @@ Result<std::vector<FileMark>> Resume(const LocalRun& run, Host& host, Cloud& clo
                  fmt::format("{}: is of round {}, {} of round {}: they are not of one run",
                              host_path, host.round(), cloud_path, cloud.round())};
   }
+  FEDGEN_TRY(CheckRounds(run, cloud.round(), of_cloud.cloud.ending != Ending::kNotYet));
   return of_host.beside;
+}
+
+// Another number of rounds: config.toml says so first, then the checkpoints whether the run is
+// over. After a kill in between, a run with the new number finds checkpoints that say otherwise,
+// and comes here again. The policies are looked at when a run ends; if it goes on instead, those
+// rows go, as a run with this many rounds would not have them. Tables are cut (KeepRounds) only
+// after the host's checkpoint expects it.
+Result<void> ChangeRounds(const LocalRun& run, Host& host, const Cloud& cloud,
+                          std::vector<FileMark>& marks) {
+  const bool abreast = host.round() > 0 && host.round() == cloud.round();
+  const Ending ending = abreast ? cloud.state().ending : host.ending();
+  if (!run.extended && ending == host.ending()) return {};
+  FEDGEN_TRY(run.files.CheckTables(host.round(), marks));
+  if (run.extended) {
+    FEDGEN_TRY(WriteFileAtomically(run.files.Config(), run.experiment.config.resolved,
+                                   IfExists::kReplace));
+  }
+  if (ending == host.ending()) return {};
+  const int every = run.experiment.config.track_every;
+  const bool looked_at_the_end = every > 0 && host.round() % every != 0;
+  if (ending == Ending::kNotYet && looked_at_the_end) {
+    for (FileMark& mark : marks) {
+      if (mark.name == fs::path(run.files.Truth()).filename()) {
+        mark = FEDGEN_TRY(run.files.MarkWithout(host.round(), mark));
+      }
+    }
+  }
+  HostState state = host.state();
+  state.ending = ending;
+  host.set_state(std::move(state));
+  return SaveCheckpoints(run.files, run.experiment.Fingerprint(), host, cloud, marks);
 }
 
 }  // namespace
 
 Result<LocalRun> StartRun(Config config, std::uint64_t seed, const std::string& config_name,
-                          const std::string& directory) {
-  FEDGEN_TRY(LoadInitialPolicies(config));
+                          const std::string& directory, OtherBodies other_bodies) {
+  std::vector<std::string> warnings = FEDGEN_TRY(LoadInitialPolicies(other_bodies, config));
   const RunIdentity identity{seed, config_name};
   // The run keeps what it begins with: the files named in the configuration may go or change.
   std::vector<FileToBegin> given;
   for (std::uint32_t i = 0; i < config.training.learners.size(); ++i) {
     const auto& initial = config.training.learners[i].initial_policy;
-    if (initial) given.push_back({InitialName(LearnerId(i)), PolicyToBinary(*initial)});
+    if (!initial) continue;
+    given.push_back({GivenName(LearnerId(i)), PolicyToBinary(*initial)});
+    config.initial_policies[i] = fmt::format("policies/{}.fgp", given.back().name);
   }
+  Resolve(config);
   RunFiles files = FEDGEN_TRY(CreateRun(directory, identity, config.resolved, given));
-  return LocalRun{std::move(files), identity, {std::move(config), seed}};
+  return LocalRun{
+      std::move(files), identity, {std::move(config), seed}, false, std::move(warnings)};
 }
 
-Result<LocalRun> ReopenRun(const std::string& directory) {
+Result<LocalRun> ReopenRun(const std::string& directory, int rounds) {
   RunFiles files = FEDGEN_TRY(OpenRun(directory));
   const RunIdentity identity = FEDGEN_TRY(LoadRunIdentity(files));
   Config config = FEDGEN_TRY(LoadConfig(files.Config()));
-  for (std::uint32_t i = 0; i < config.initial_policies.size(); ++i) {
-    if (config.initial_policies[i].empty()) continue;
-    config.initial_policies[i] = files.Policy(InitialName(LearnerId(i)));
+  FEDGEN_TRY(LoadInitialPolicies(OtherBodies::kRefuse, config));
+  const bool extended = rounds > 0 && rounds != config.training.federation.rounds;
+  if (extended) SetRounds(rounds, config);
+  std::vector<std::string> warnings;
+  if (const int arrives = config.learner.step.rounds; extended && 0 < arrives && arrives < rounds) {
+    warnings.push_back(
+        fmt::format("the step arrives at learner.last_step in round {} and stays there "
+                    "(learner.schedule_rounds)",
+                    arrives));
   }
-  FEDGEN_TRY(LoadInitialPolicies(config));
-  return LocalRun{std::move(files), identity, {std::move(config), identity.seed}};
+  return LocalRun{std::move(files),
+                  identity,
+                  {std::move(config), identity.seed},
+                  extended,
+                  std::move(warnings)};
 }
 
 Result<RunSummary> Execute(const LocalRun& run, RunListeners listeners) {
@@ -257,7 +327,8 @@ Result<RunSummary> Execute(const LocalRun& run, RunListeners listeners) {
   Cloud cloud = MakeCloud(experiment.training());
   std::vector<std::vector<float>> initial;
   for (const auto& learner : host.learners()) initial.push_back(learner->state().theta);
-  const std::vector<FileMark> marks = FEDGEN_TRY(Resume(run, host, cloud));
+  std::vector<FileMark> marks = FEDGEN_TRY(Resume(run, host, cloud));
+  FEDGEN_TRY(ChangeRounds(run, host, cloud, marks));
   KeptTables tables = FEDGEN_TRY(run.files.KeepRounds(host.round(), marks));
 
   Recorder recorder(run, cloud, std::move(initial), tables);
@@ -268,6 +339,8 @@ Result<RunSummary> Execute(const LocalRun& run, RunListeners listeners) {
   RunSummary summary = FEDGEN_TRY(Conclude(experiment, host, finalists, all));
   summary.config_name = run.identity.config_name;
 
+  std::error_code absent;
+  fs::remove(run.files.Policy("average"), absent);  // of an end that was not the end
   for (const Racer& racer : summary.race) {
     if (racer.name == "average") FEDGEN_TRY(SavePolicyOf(run, racer.name, finalists.average));
   }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "fedgen/base/result.h"
 #include "fedgen/run/run_files.h"
@@ -17,17 +18,25 @@ struct LocalRun {
   RunFiles files;
   RunIdentity identity;
   Experiment experiment;
+  bool extended = false;                // its number of rounds is not the one in its directory
+  std::vector<std::string> warnings{};  // for people
 };
+
+/// Whether initial policies may have been made for another body (policy/policy.h).
+enum class OtherBodies { kRefuse, kAllow };
 
 /// Makes the directory of a new run. `config_name` is for people.
 Result<LocalRun> StartRun(Config config, std::uint64_t seed, const std::string& config_name,
-                          const std::string& directory);
+                          const std::string& directory,
+                          OtherBodies other_bodies = OtherBodies::kRefuse);
 
-/// A run that was started before, as it was started.
-Result<LocalRun> ReopenRun(const std::string& directory);
+/// A run that was started before, as it was started; or, with `rounds` > 0, with that number of
+/// rounds in all. Its directory is changed by Execute() only.
+Result<LocalRun> ReopenRun(const std::string& directory, int rounds = 0);
 
 /// Trains from where the run is, records every round, races and certifies, and writes the results.
-/// A run that is refused is left as it is. The listeners hear of each round after it was recorded.
+/// A run that is refused is left as it is. One that is extended ends with the bytes of a run that
+/// was started with SetRounds(). The listeners hear of each round after it was recorded.
 Result<RunSummary> Execute(const LocalRun& run, RunListeners listeners);
 
 }  // namespace fedgen

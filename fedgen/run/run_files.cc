@@ -135,6 +135,27 @@ Result<KeptTables> RunFiles::KeepRounds(int round, std::span<const FileMark> mar
       {Metrics(), kept[0]}, {Truth(), kept[1]}, timing->empty() ? 0.0 : timing->back().seconds};
 }
 
+Result<void> RunFiles::CheckTables(int round, std::span<const FileMark> marks) const {
+  for (const FileMark& mark : marks) {
+    const auto rows = MarkedRows(directory_ + "/" + mark.name, mark, round);
+    if (!rows) return rows.error();
+  }
+  return {};
+}
+
+Result<FileMark> RunFiles::MarkWithout(int round, const FileMark& mark) const {
+  const std::string path = directory_ + "/" + mark.name;
+  const auto rows = MarkedRows(path, mark, round);
+  if (!rows) return rows.error();
+  std::size_t end = 0;  // of the last row to keep
+  for (std::size_t begin = 0; begin < rows->size();) {
+    const std::size_t next = rows->find('\n', begin) + 1;
+    if (RoundOf(std::string_view(*rows).substr(begin, next - begin)) == round) break;
+    begin = end = next;
+  }
+  return GrowingTable(path, std::string_view(*rows).substr(0, end)).Mark();
+}
+
 std::string RunIdentityToJson(const RunIdentity& identity) {
   const nlohmann::ordered_json json = {{"format", "fedgen-run"},
                                        {"version", 1},
@@ -220,6 +241,39 @@ Result<RunFiles> OpenRun(const std::string& directory) {
     return Error{ErrorCode::kIo, fmt::format("{}: holds no run (no run.json)", directory)};
   }
   return files;
+}
+
+Result<VouchedTables> LoadVouchedTables(const RunFiles& files) {
+  std::error_code code;
+  const std::string path = files.HostCheckpoint();
+  if (!fs::exists(path, code)) {
+    return Error{ErrorCode::kData,
+                 fmt::format("{}: is missing: nothing vouches for the run's tables", path)};
+  }
+  const Result<std::string> bytes = ReadFile(path, kMaxCheckpointBytes);
+  if (!bytes) return bytes.error();
+  const Result<HostCheckpoint> checkpoint = HostFromBytes(*bytes, path);
+  if (!checkpoint) return checkpoint.error();
+  // A run that is over has no rows after those of its checkpoint.
+  const bool whole = fs::exists(files.Summary(), code);
+  VouchedTables tables;
+  for (const auto& [table, text] :
+       {std::pair(files.Metrics(), &tables.metrics), std::pair(files.Truth(), &tables.truth)}) {
+    const std::string name = fs::path(table).filename().string();
+    const auto mark = std::ranges::find(checkpoint->beside, name, &FileMark::name);
+    if (mark == checkpoint->beside.end()) {
+      return Error{ErrorCode::kData, fmt::format("{}: says nothing about {}", path, name)};
+    }
+    Result<std::string> rows = MarkedRows(table, *mark, checkpoint->host.round);
+    if (!rows) return rows.error();
+    if (whole && fs::file_size(table, code) != mark->bytes) {
+      return Error{ErrorCode::kData,
+                   fmt::format("{}: has rows after round {}, the last of the run: it was altered",
+                               table, checkpoint->host.round)};
+    }
+    *text = *std::move(rows);
+  }
+  return tables;
 }
 
 Result<void> RemoveLeftovers(const RunFiles& files) {

@@ -16,13 +16,17 @@ namespace fedgen {
 // The directory of a training run: its layout, its beginning, and its clean-up after a kill.
 //
 //   run.json          seed and name: what config.toml does not hold
-//   config.toml       the resolved configuration
+//   config.toml       the resolved configuration; another number of rounds extends the run
 //   host.fgc          the learners after their last complete round
 //   cloud.fgc         the Cloud then, or a round later
 //   metrics.csv, truth.csv, timing.csv    rows that grow (run/run_tables.h)
+//   policies/given-*.fgp                  initial policies that the configuration names
 //   policies/*.fgp, certificate.json, summary.json, figures/    written at the end
 //
 // Everything but timing.csv depends on the configuration and the seed only.
+
+// Checkpoints hold four vectors per learner; this is a thousand learners of a large network.
+inline constexpr std::size_t kMaxCheckpointBytes = std::size_t{4} << 30;
 
 /// What a run's config.toml does not hold: run.json.
 struct RunIdentity {
@@ -81,6 +85,11 @@ class RunFiles {
   /// does not begin with just that is an error, and nothing is touched.
   Result<KeptTables> KeepRounds(int round, std::span<const FileMark> marks) const;
 
+  /// Whether the tables begin as they were marked after `round`; KeepRounds would refuse others.
+  Result<void> CheckTables(int round, std::span<const FileMark> marks) const;
+  /// The mark that a table of a run would have without its rows of `round`, the last.
+  Result<FileMark> MarkWithout(int round, const FileMark& mark) const;
+
  private:
   std::string directory_;
 };
@@ -99,6 +108,13 @@ Result<RunFiles> CreateRun(const std::string& directory, const RunIdentity& iden
 
 /// A directory that CreateRun made.
 Result<RunFiles> OpenRun(const std::string& directory);
+
+/// metrics.csv and truth.csv as the run's last checkpoint vouches for them; rows of a round that
+/// was cut short are left out. An error if a table was altered, or if there is no checkpoint.
+struct VouchedTables {
+  std::string metrics, truth;
+};
+Result<VouchedTables> LoadVouchedTables(const RunFiles& files);
 
 /// Removes what a killed program left half-written. Only for the holder of the run's lock: the half
 /// may be another process's.

@@ -81,6 +81,7 @@ TEST(AlgorithmName, IsWhatTheConfigurationCallsIt) {
   EXPECT_EQ(NameOf(Algorithm::kLocal), "local");
   EXPECT_EQ(NameOf(Algorithm::kFedAvg), "fedavg");
   EXPECT_EQ(NameOf(Algorithm::kCentralized), "centralized");
+  EXPECT_EQ(NameOf(Algorithm::kSingle), "single");
 }
 
 }  // namespace

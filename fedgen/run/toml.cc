@@ -47,9 +47,19 @@ int FindDeepKey(std::string_view text) {
   return 0;
 }
 
+// What comes from --set has no line in the file.
+void ForgetLines(OptionValue& value) {
+  value.line = 0;
+  if (auto* list = std::get_if<OptionValue::List>(&value.is)) {
+    for (OptionValue& entry : *list) ForgetLines(entry);
+  }
+  if (auto* table = std::get_if<OptionValue::Table>(&value.is)) {
+    for (auto& [key, entry] : *table) ForgetLines(entry);
+  }
+}
+
 // Lays `over` on `base`: tables merge, everything else is replaced.
 void Merge(OptionValue over, OptionValue& base) {
-  over.line = 0;
   auto* tables = std::get_if<OptionValue::Table>(&over.is);
   auto* base_tables = std::get_if<OptionValue::Table>(&base.is);
   if (tables != nullptr && base_tables != nullptr) {
@@ -127,6 +137,7 @@ Result<void> ApplyOverride(const std::string& text, OptionValue& table) {
     return Error{ErrorCode::kConfig,
                  fmt::format("--set = {}: must be one key and its value in TOML", text)};
   }
+  ForgetLines(*parsed);
   Merge(*std::move(parsed), table);
   return {};
 }

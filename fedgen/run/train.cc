@@ -2,10 +2,16 @@
 #include "fedgen/run/train.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/resource.h>
+#include <sys/sysinfo.h>
 
+#include <algorithm>
 #include <chrono>
+#include <limits>
 
 #include "fedgen/base/hash.h"
+#include "fedgen/base/text.h"
 #include "fedgen/base/version.h"
 #include "fedgen/policy/policy_file.h"
 #include "fedgen/run/certify.h"
@@ -15,9 +21,12 @@
 namespace fedgen {
 
 std::string Experiment::Fingerprint() const {
-  std::string text = fmt::format("{}\n{}", seed, config.resolved);
+  // The number of rounds may change (SetRounds), and changes nothing that was done.
+  Config any_rounds = config;
+  SetRounds(1, any_rounds);
+  std::string text = fmt::format("{}\n{}", seed, any_rounds.resolved);
   for (const LearnerSettings& learner : training().learners) {
-    if (learner.initial_policy) text += PolicyToBinary(*learner.initial_policy);
+    if (learner.initial_policy) text += PolicyToBinaryV1(*learner.initial_policy);
   }
   return Sha256Hex(text);
 }
@@ -33,6 +42,89 @@ EvaluateOptions Experiment::Evaluation(std::int64_t num_worlds) const {
 
 WorldSource Experiment::Worlds(Stream stream) const {
   return DrawnWorlds(task(), key().Fork(stream), kernel);
+}
+
+double MemoryLimit() {
+  double limit = std::numeric_limits<double>::infinity();
+  struct sysinfo machine{};
+  if (::sysinfo(&machine) == 0) {
+    limit = static_cast<double>(machine.mem_unit) *
+            (static_cast<double>(machine.totalram) + static_cast<double>(machine.totalswap));
+  }
+  struct rlimit space{};
+  if (::getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY) {
+    limit = std::min(limit, static_cast<double>(space.rlim_cur));
+  }
+  return limit;
+}
+
+double TotalBytes(const std::vector<MemoryPart>& parts) {
+  double bytes = 0;
+  for (const MemoryPart& part : parts) bytes += part.bytes;
+  return bytes;
+}
+
+std::string BytesText(double bytes) {
+  return bytes < 1e9 ? fmt::format("{:.0f} MB", bytes / 1e6)
+                     : fmt::format("{:.1f} GB", bytes / 1e9);
+}
+
+Result<void> CheckMemory(const std::vector<MemoryPart>& parts, double limit, ErrorCode code) {
+  const double bytes = TotalBytes(parts);
+  if (bytes <= limit) return {};
+  const MemoryPart& largest = *std::ranges::max_element(parts, {}, &MemoryPart::bytes);
+  return Error{code, fmt::format("{}: needs at least {} of memory ({}), {} are available",
+                                 largest.option, BytesText(bytes), largest.why, BytesText(limit))};
+}
+
+std::vector<MemoryPart> MemoryOf(const Config& config, int num_threads) {
+  const TrainingSettings& training = config.training;
+  const std::vector<LearnerSettings> learners = LearnersOf(training);
+  const auto num_learners = static_cast<std::int64_t>(learners.size());
+  const auto threads = static_cast<double>(num_threads);
+  const Mlp shape = ShapeOf(training);
+  const std::size_t num_parameters = shape.parameters.size() + 2 * shape.input_scale.size();
+  const std::string parameters = Counted(static_cast<std::int64_t>(num_parameters), "parameter");
+  const double theta_bytes = sizeof(float) * static_cast<double>(num_parameters);
+
+  // A learner keeps its directions from round to round, and theta, sigma, where sigma began, the
+  // network's shape, the submission, and z of mu and sigma in double: 9 times theta; Adam and
+  // ClipUp remember two numbers and one in double. A thread drives a network and keeps its theta.
+  std::int64_t most_pairs = 0;
+  double copies = 2 * threads;  // of theta
+  double directions = 0;
+  double worlds = 0;
+  std::int64_t most_episodes = 0;
+  for (const LearnerSettings& learner : learners) {
+    const std::int64_t starts = TaskOf(training, learner).world.start.per_world;
+    const auto optimizer = learner.optimizer.kind;
+    copies += optimizer == OptimizerOptions::Kind::kAdam     ? 13
+              : optimizer == OptimizerOptions::Kind::kClipUp ? 11
+                                                             : 9;
+    most_pairs = std::max<std::int64_t>(most_pairs, learner.estimator.pairs);
+    most_episodes = std::max(most_episodes, learner.worlds * starts);
+    directions += static_cast<double>(learner.estimator.pairs) * theta_bytes;
+    worlds += static_cast<double>(learner.worlds) *
+              static_cast<double>(sizeof(World) + static_cast<std::size_t>(starts) * sizeof(Pose));
+  }
+  const double certificate = sizeof(double) * static_cast<double>(config.certificate_worlds);
+  return {
+      {fmt::format("policy.hidden = [{}]", fmt::join(training.policy.hidden, ", ")),
+       fmt::format("{} and {}, each with several copies of {}", Counted(num_learners, "learner"),
+                   Counted(num_threads, "thread"), parameters),
+       copies * theta_bytes},
+      {fmt::format("learner.pairs = {}", most_pairs),
+       fmt::format("{} x {} x {}", Counted(num_learners, "learner"),
+                   Counted(most_pairs, "direction"), parameters),
+       directions},
+      {fmt::format("learner.worlds = {}", learners.front().worlds),
+       fmt::format("{} x {}, and {} of {} each", Counted(num_learners, "learner"),
+                   Counted(learners.front().worlds, "world"), Counted(num_threads, "thread"),
+                   Counted(most_episodes, "episode")),
+       worlds + threads * static_cast<double>(most_episodes) * sizeof(Episode)},
+      {fmt::format("federation.certificate_worlds = {}", config.certificate_worlds),
+       "a cost for each of them", certificate},
+  };
 }
 
 Result<Finalists> Train(Host& host, Exchange& exchange, RunListeners listeners) {

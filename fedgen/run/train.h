@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "fedgen/base/kernel.h"
 #include "fedgen/base/result.h"
@@ -33,13 +34,40 @@ struct Experiment {
   const TrainingSettings& training() const { return config.training; }
   const Task& task() const { return config.task(); }
   Key key() const { return Key(seed); }
-  /// Names the run: a hash of configuration, seed and given initial policies.
+  /// Names the run: a hash of configuration (but for the number of rounds), seed and given initial
+  /// policies.
   std::string Fingerprint() const;
   /// How policies are measured in this many worlds of the task.
   EvaluateOptions Evaluation(std::int64_t num_worlds) const;
   /// The worlds of the task that this stream of the seed names.
   WorldSource Worlds(Stream stream) const;
 };
+
+/// A part of the memory that a run needs, and the option that asks for it.
+struct MemoryPart {
+  std::string option;  // "learner.pairs = 60"
+  std::string why;     // "8 learners x 60 directions x 4,052,001 parameters"
+  double bytes = 0;    // at least
+};
+
+/// The most that this process may have: the machine's memory with its swap, or less if the address
+/// space is limited (ulimit -v).
+double MemoryLimit();
+
+double TotalBytes(const std::vector<MemoryPart>& parts);
+
+/// "800 MB", "7.8 GB".
+std::string BytesText(double bytes);
+
+/// Refuses parts that together are more than the limit, in the name of the largest: "learner.pairs
+/// = 60: needs at least 7.8 GB of memory (8 learners x 60 directions x 4,052,001 parameters), 800
+/// MB are available".
+Result<void> CheckMemory(const std::vector<MemoryPart>& parts, double limit = MemoryLimit(),
+                         ErrorCode code = ErrorCode::kConfig);
+
+/// What a run needs of memory at the least, by the options that ask for it. Drawing, reporting and
+/// what the libraries take come on top.
+std::vector<MemoryPart> MemoryOf(const Config& config, int num_threads);
 
 /// What happens in a run, as it happens. An error ends the run.
 class RunListener {

@@ -14,13 +14,17 @@ void Describe(OptionVisitor& visitor, RobotOptions& options) {
                  kind);
   visitor.Number({"speed", "m/s", "How fast it drives forward, always."}, speed, kSize);
   visitor.Number({"radius", "m", "Of the disc that may touch nothing."}, radius, kSize);
-  visitor.Number({"length", "m", "Car: from axle to axle; a shorter one turns faster."}, length,
-                 kSize);
+  const bool car = kind == RobotOptions::Kind::kCar;
+  visitor.Number(
+      ActsIf(car, {"length", "m", "Car: from axle to axle; a shorter one turns faster."}), length,
+      kSize);
   // A smaller limit would be 0 in a policy's file, which has floats.
-  visitor.Number({"steering_limit_degrees", "degrees", "Car: the largest steering angle."},
-                 steering_limit_degrees, Closed(0.001, 85));
-  visitor.Number({"turn_rate_limit", "rad/s", "Differential drive: the largest turn rate."},
-                 turn_rate_limit, kSize);
+  visitor.Number(
+      ActsIf(car, {"steering_limit_degrees", "degrees", "Car: the largest steering angle."}),
+      steering_limit_degrees, Closed(0.001, 85));
+  visitor.Number(
+      ActsIf(!car, {"turn_rate_limit", "rad/s", "Differential drive: the largest turn rate."}),
+      turn_rate_limit, kSize);
 }
 
 double ControlLimit(const RobotOptions& o) {

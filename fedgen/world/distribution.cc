@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 #include "fedgen/world/draw_kernel.h"
@@ -20,7 +21,7 @@ enum class Draw : std::uint64_t {
   kDisturbance = 6,
 };
 
-constexpr int kMaxStartAttempts = 64;
+constexpr std::uint64_t kMaxStartAttempts = 64;
 
 std::uint64_t Address(Draw draw, std::uint64_t index = 0) {
   return (static_cast<std::uint64_t>(draw) << 48) | index;
@@ -54,19 +55,31 @@ bool IsConstant(const StartDistribution& start) {
   return start.x.low == start.x.high && start.y.low == start.y.high;
 }
 
-void DrawStarts(const StartDistribution& distribution, double robot_radius, Key key, World& world) {
+Pose DrawStart(const StartDistribution& distribution, double clearance, std::uint64_t index,
+               Key key, const World& world) {
+  Pose freest;
+  double most_room = -std::numeric_limits<double>::infinity();
+  for (std::uint64_t attempt = 0; attempt < kMaxStartAttempts; ++attempt) {
+    const RandomBlock block = key.Block(Address(Draw::kStart, index * kMaxStartAttempts + attempt));
+    const Pose start = {Uniform(distribution.x, block[0]), Uniform(distribution.y, block[1]),
+                        Radians(Uniform(distribution.heading_degrees, block[2]))};
+    if (IsConstant(distribution)) return start;
+    const double room = Clearance(world, start.x, start.y);
+    if (room > clearance) return start;
+    if (room > most_room) freest = start;
+    most_room = std::max(most_room, room);
+  }
+  return freest;
+}
+
+void DrawStarts(const StartDistribution& distribution, double robot_radius, Key key, int only,
+                World& world) {
   const double clearance = std::max(distribution.clearance, robot_radius);
   world.starts.resize(static_cast<std::size_t>(distribution.per_world));
-  for (std::size_t index = 0; index < world.starts.size(); ++index) {
-    Pose& start = world.starts[index];
-    for (int attempt = 0; attempt < kMaxStartAttempts; ++attempt) {
-      const RandomBlock block = key.Block(
-          Address(Draw::kStart, index * kMaxStartAttempts + static_cast<std::uint64_t>(attempt)));
-      start.x = Uniform(distribution.x, block[0]);
-      start.y = Uniform(distribution.y, block[1]);
-      start.heading = Radians(Uniform(distribution.heading_degrees, block[2]));
-      if (IsConstant(distribution) || Clearance(world, start.x, start.y) > clearance) break;
-    }
+  const std::size_t first = only == kEveryStart ? 0 : static_cast<std::size_t>(only);
+  const std::size_t last = only == kEveryStart ? world.starts.size() : first + 1;
+  for (std::size_t index = first; index < last; ++index) {
+    world.starts[index] = DrawStart(distribution, clearance, index, key, world);
   }
 }
 
@@ -81,20 +94,21 @@ void Describe(OptionVisitor& visitor, DiscDistribution& discs) {
   auto& [count, x, y, radius] = discs;
   visitor.Drawn({"count", "", "How many discs are drawn; both ends of [low, high] are."}, count,
                 kCount);
-  visitor.Drawn({"x", "m", "Where their centres lie."}, x, kCoordinate);
-  visitor.Drawn({"y", "m", "Where their centres lie."}, y, kCoordinate);
-  visitor.Drawn({"radius", "m", "How large they are."}, radius, kSize);
+  visitor.Drawn(ActsIf(count.high > 0, {"x", "m", "Where their centres lie."}), x, kCoordinate);
+  visitor.Drawn(ActsIf(count.high > 0, {"y", "m", "Where their centres lie."}), y, kCoordinate);
+  visitor.Drawn(ActsIf(count.high > 0, {"radius", "m", "How large they are."}), radius, kSize);
 }
 
 void Describe(OptionVisitor& visitor, BoxDistribution& boxes) {
   auto& [count, x, y, half_x, half_y, heading_degrees] = boxes;
   visitor.Drawn({"count", "", "How many boxes are drawn; both ends of [low, high] are."}, count,
                 kCount);
-  visitor.Drawn({"x", "m", "Where their centres lie."}, x, kCoordinate);
-  visitor.Drawn({"y", "m", "Where their centres lie."}, y, kCoordinate);
-  visitor.Drawn({"half_x", "m", "Half of the first side."}, half_x, kSize);
-  visitor.Drawn({"half_y", "m", "Half of the second side."}, half_y, kSize);
-  visitor.Drawn({"heading_degrees", "degrees", "Where the first side points, from the x axis."},
+  visitor.Drawn(ActsIf(count.high > 0, {"x", "m", "Where their centres lie."}), x, kCoordinate);
+  visitor.Drawn(ActsIf(count.high > 0, {"y", "m", "Where their centres lie."}), y, kCoordinate);
+  visitor.Drawn(ActsIf(count.high > 0, {"half_x", "m", "Half of the first side."}), half_x, kSize);
+  visitor.Drawn(ActsIf(count.high > 0, {"half_y", "m", "Half of the second side."}), half_y, kSize);
+  visitor.Drawn(ActsIf(count.high > 0, {"heading_degrees", "degrees",
+                                        "Where the first side points, from the x axis."}),
                 heading_degrees, kCoordinate);
 }
 
@@ -102,15 +116,17 @@ void Describe(OptionVisitor& visitor, GoalDistribution& goal) {
   auto& [kind, normal, offset, x, y, radius, depth] = goal;
   visitor.Choice({"kind", "", "The region to reach: all beyond a line (half-plane), or a disc."},
                  kind);
-  visitor.Numbers({"normal", "",
-                   "Half plane: points into the goal, which is where normal . p >= "
-                   "offset. It is made a unit vector."},
+  const bool disc = kind == Goal::Kind::kDisc;
+  visitor.Numbers(ActsIf(!disc, {"normal", "",
+                                 "Half plane: points into the goal, which is where normal . p >= "
+                                 "offset. It is made a unit vector."}),
                   normal, Closed(-1e6, 1e6));
-  visitor.Drawn({"offset", "m", "Half plane: how far along the normal the goal begins."}, offset,
-                kCoordinate);
-  visitor.Drawn({"x", "m", "Disc: its centre."}, x, kCoordinate);
-  visitor.Drawn({"y", "m", "Disc: its centre."}, y, kCoordinate);
-  visitor.Drawn({"radius", "m", "Disc: its radius."}, radius, kSize);
+  visitor.Drawn(
+      ActsIf(!disc, {"offset", "m", "Half plane: how far along the normal the goal begins."}),
+      offset, kCoordinate);
+  visitor.Drawn(ActsIf(disc, {"x", "m", "Disc: its centre."}), x, kCoordinate);
+  visitor.Drawn(ActsIf(disc, {"y", "m", "Disc: its centre."}), y, kCoordinate);
+  visitor.Drawn(ActsIf(disc, {"radius", "m", "Disc: its radius."}), radius, kSize);
   visitor.Number({"depth", "m",
                   "How far inside the region the robot's centre must be to have "
                   "arrived. Less than the radius of a disc."},
@@ -126,10 +142,13 @@ void Describe(OptionVisitor& visitor, StartDistribution& start) {
   visitor.Integer({"per_world", "", "How many starts are drawn in each world; each is an episode."},
                   per_world, {1, 10000});
   visitor.Number(
-      {"clearance", "m",
-       "A drawn start nearer to an obstacle than this, or than the robot's radius, is "
-       "drawn again, up to 64 times. If none is free the last one stays, and its episode "
-       "ends at once as a collision."},
+      ActsIf(
+          !IsConstant(start),
+          {"clearance", "m",
+           "A drawn start nearer to an obstacle than this, or than the robot's radius, is "
+           "drawn again, up to 64 times. If none leaves that much room, the one that leaves most "
+           "stays; where the robot touches an obstacle there, its episode is a collision at "
+           "once."}),
       clearance, Closed(0, 1e6));
 }
 
@@ -139,18 +158,24 @@ void Describe(OptionVisitor& visitor, DisturbanceOptions& push) {
                   "What pushes the robot off its way: nothing, a field over the plane "
                   "drawn once a world (von-karman), or fresh noise at every step (Eq. 5)."},
                  kind);
-  visitor.Numbers({"gain", "", "The push's share on the rates of x, y and heading."}, gain,
-                  Closed(-1e6, 1e6));
-  visitor.Number({"intensity", "m/s", "Von Karman: standard deviation of the push."}, intensity,
-                 Closed(0, 1e6));
-  visitor.Number({"length_scale", "m", "Von Karman: how far apart pushes are still alike."},
-                 length_scale, Closed(0.001, 1e6));
-  visitor.Number({"shortest_wavelength", "m", "Von Karman: the field has nothing finer."},
-                 shortest_wavelength, Closed(0.001, 1e6));
-  visitor.Integer({"modes", "", "Von Karman: how many plane waves are added up in each world."},
-                  modes, {8, 4096, 8});
-  visitor.Number({"half_width", "m/s", "Uniform noise: the push is at most this."}, half_width,
-                 Closed(0, 1e6));
+  const bool field = kind == Disturbance::Kind::kVonKarman;
+  visitor.Numbers(ActsIf(kind != Disturbance::Kind::kNone,
+                         {"gain", "", "The push's share on the rates of x, y and heading."}),
+                  gain, Closed(-1e6, 1e6));
+  visitor.Number(ActsIf(field, {"intensity", "m/s", "Von Karman: standard deviation of the push."}),
+                 intensity, Closed(0, 1e6));
+  visitor.Number(
+      ActsIf(field, {"length_scale", "m", "Von Karman: how far apart pushes are still alike."}),
+      length_scale, Closed(0.001, 1e6));
+  visitor.Number(
+      ActsIf(field, {"shortest_wavelength", "m", "Von Karman: the field has nothing finer."}),
+      shortest_wavelength, Closed(0.001, 1e6));
+  visitor.Integer(
+      ActsIf(field, {"modes", "", "Von Karman: how many plane waves are added up in each world."}),
+      modes, {8, 4096, 8});
+  visitor.Number(ActsIf(kind == Disturbance::Kind::kUniformNoise,
+                        {"half_width", "m/s", "Uniform noise: the push is at most this."}),
+                 half_width, Closed(0, 1e6));
 }
 
 void Describe(OptionVisitor& visitor, WorldDistribution& distribution) {
@@ -169,6 +194,11 @@ void Describe(OptionVisitor& visitor, WorldDistribution& distribution) {
   DescribeGroup(visitor, "goal", goal);
   DescribeGroup(visitor, "start", start);
   DescribeGroup(visitor, "disturbance", disturbance);
+}
+
+bool IsEmpty(const WorldDistribution& d) {
+  return d.walls.empty() && d.boxes.empty() && d.discs.empty() && d.random_discs.count.high == 0 &&
+         d.random_boxes.count.high == 0;
 }
 
 std::optional<FieldError> Validate(const WorldDistribution& d) {
@@ -194,7 +224,7 @@ std::optional<FieldError> Validate(const WorldDistribution& d) {
 }
 
 void DrawWorld(const WorldDistribution& d, double robot_radius, Key key, Kernel kernel,
-               World& world) {
+               World& world, int start) {
   world.ClearObstacles();
   const auto f = [](double value) { return static_cast<float>(value); };
   const RandomBlock counts = key.Block(Address(Draw::kCounts));
@@ -225,7 +255,7 @@ void DrawWorld(const WorldDistribution& d, double robot_radius, Key key, Kernel 
   }
 
   world.goal = DrawGoal(d.goal, key);
-  DrawStarts(d.start, robot_radius, key, world);
+  DrawStarts(d.start, robot_radius, key, start, world);
 
   Disturbance& push = world.disturbance;
   push.kind = d.disturbance.kind;

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "fedgen/base/kernel.h"
@@ -49,7 +50,7 @@ struct StartDistribution {
   Interval x{0, 0}, y{1, 1};         // m
   Interval heading_degrees{90, 90};  // from the x axis
   int per_world = 1;                 // starts drawn in each world
-  double clearance = 0;              // m; a drawn start nearer than this to an obstacle is redrawn
+  double clearance = 0;              // m; a drawn start nearer to an obstacle is redrawn
 };
 
 struct DisturbanceOptions {
@@ -80,6 +81,12 @@ void Describe(OptionVisitor& visitor, StartDistribution& start);
 void Describe(OptionVisitor& visitor, DisturbanceOptions& push);
 void Describe(OptionVisitor& visitor, WorldDistribution& distribution);
 
+/// Whether no world has an obstacle: then every policy that drives on arrives.
+bool IsEmpty(const WorldDistribution& distribution);
+inline constexpr std::string_view kEmptyWorldWarning =
+    "[world] has no obstacle (walls, boxes, discs, random_discs, random_boxes): whoever drives on "
+    "arrives";
+
 /// What is wrong with the numbers, with the field named below `world`; nothing if all is well.
 std::optional<FieldError> Validate(const WorldDistribution& distribution);
 
@@ -88,9 +95,13 @@ std::optional<FieldError> Validate(const WorldDistribution& distribution);
 ///
 /// A start that is drawn (not a constant) must leave room: nearer to an obstacle than
 /// start.clearance or than robot_radius (m), of the robot that will stand there, it is drawn again,
-/// up to 64 times; if no attempt is free the last one stays and its episode counts as a collision.
+/// up to 64 times; if no attempt leaves that much room, the one that leaves most stays.
+///
+/// With `start` given only that one is drawn, as if all were; the others are unspecified. Who
+/// drives from one start of many need not pay for the rest.
+inline constexpr int kEveryStart = -1;
 void DrawWorld(const WorldDistribution& distribution, double robot_radius, Key key, Kernel kernel,
-               World& world);
+               World& world, int start = kEveryStart);
 
 /// Fills the modes of a Von Karman field from its key, intensity, length scale and cut-off (Eq. 5).
 void SynthesizeField(int num_modes, Kernel kernel, Disturbance& disturbance);

@@ -433,17 +433,56 @@ TEST(DrawWorld, DrawsStartsUniformlyInAnEmptyWorld) {
   EXPECT_LT(std::fabs(Correlation(first, second)), 5);
 }
 
-TEST(DrawWorld, KeepsTheLastAttemptWhereNoStartIsFree) {
+// A wall along the y axis, starts up to 1 m from it: of 64 attempts the farthest is at u = max of
+// 64 uniform numbers, with mean 64 / 65 and standard deviation below 1 / 65. Any other choice, such
+// as the last attempt, has mean 1 / 2.
+TEST(DrawWorld, KeepsTheFreestAttemptWhereNoStartIsFree) {
   WorldDistribution distribution;
-  distribution.discs = {{0, 0, 10}};
-  distribution.start = {{-1, 1}, {-1, 1}, {0, 0}, 2, 0.27};
-  const World world = DrawOne(distribution, Key(9));
-  ASSERT_EQ(world.starts.size(), 2U);
-  for (const Pose& start : world.starts) {
-    EXPECT_LT(Clearance(world, start.x, start.y), 0.27);
-    EXPECT_TRUE(start.x >= -1 && start.x <= 1 && start.y >= -1 && start.y <= 1);
+  distribution.walls = {{0, -10, 0, 10}};
+  distribution.start = {{-1, 1}, {-1, 1}, {0, 0}, 2, 5};
+  double sum = 0;
+  constexpr int kWorlds = 200;
+  for (const World& world : DrawMany(distribution, Key(9), kWorlds)) {
+    ASSERT_EQ(world.starts.size(), 2U);
+    EXPECT_NE(world.starts[0], world.starts[1]);
+    for (const Pose& start : world.starts) {
+      ASSERT_TRUE(std::fabs(start.x) <= 1 && std::fabs(start.y) <= 1);
+      sum += std::fabs(static_cast<double>(start.x));
+    }
   }
-  EXPECT_NE(world.starts[0], world.starts[1]);
+  EXPECT_NEAR(sum / (2 * kWorlds), 64.0 / 65, 5.0 / 65 / std::sqrt(2 * kWorlds));
+}
+
+TEST(WorldDistribution, IsEmptyWithoutObstacles) {
+  EXPECT_TRUE(IsEmpty({}));
+  using D = WorldDistribution;
+  const std::vector<std::function<void(D&)>> additions = {
+      [](D& d) { d.walls = {{0, 0, 1, 1}}; }, [](D& d) { d.boxes = {{0, 0, 1, 1, 0}}; },
+      [](D& d) { d.discs = {{0, 0, 1}}; }, [](D& d) { d.random_discs.count = {0, 1}; },
+      [](D& d) { d.random_boxes.count = {0, 1}; }};
+  for (const auto& add : additions) {
+    WorldDistribution distribution;
+    add(distribution);
+    EXPECT_FALSE(IsEmpty(distribution));
+  }
+}
+
+// One start of many is the one that all would have.
+TEST(DrawWorld, DrawsOneStartAsItDrawsAll) {
+  WorldDistribution distribution = EverythingRandom();
+  distribution.start.per_world = 7;
+  for (std::uint64_t w = 0; w < 20; ++w) {
+    World all, one;
+    DrawWorld(distribution, 0.27, Key(7).Fork(w), BestKernel(), all);
+    for (const int start : {6, 0, 3}) {
+      DrawWorld(distribution, 0.27, Key(7).Fork(w), BestKernel(), one, start);
+      ASSERT_EQ(one.starts.size(), 7U);
+      EXPECT_EQ(one.starts[static_cast<std::size_t>(start)],
+                all.starts[static_cast<std::size_t>(start)]);
+      EXPECT_EQ(one.disturbance.key, all.disturbance.key);
+      EXPECT_EQ(one.discs.x, all.discs.x);
+    }
+  }
 }
 
 // One start in 20 attempts is free: 64 attempts miss it with probability 0.95^64 = 0.04.
@@ -592,6 +631,12 @@ TEST(Validate, NamesTheFieldItsValueAndTheRule) {
       {[](D& d) { d.goal.x = {1, 0}; }, "goal.x", "[1, 0]: low end above high end"},
       {[](D& d) { d.goal.y = {1, 0}; }, "goal.y", "[1, 0]: low end above high end"},
       {[](D& d) { d.goal.radius = {0, 0}; }, "goal.radius", "0: must be in [0.001, 1e4]"},
+      {[](D& d) {
+         d.goal.kind = Goal::Kind::kDisc;
+         d.goal.radius = {0.5, 0.75};
+         d.goal.depth = 0.5;  // the least disc has no point that deep inside
+       },
+       "goal.depth", "0.5: must be below goal.radius, or nobody arrives"},
       {[](D& d) { d.goal.depth = -0.1; }, "goal.depth", "-0.1: must be in [0, 1e6]"},
       {[](D& d) { d.goal.normal = {0, 0}; }, "goal.normal", "[0, 0]: must have a direction"},
       {[&](D& d) { d.goal.normal = {nan, 1}; }, "goal.normal[0]", "nan: must be in [-1e6, 1e6]"},

@@ -477,7 +477,7 @@ TEST(WorldFile, RefusesBadDisturbances) {
   EXPECT_EQ(Problem(WorldWith(R"("disturbance":{"kind":3})")),
             "w:2: disturbance.kind = 3: must be one of none, von-karman, uniform-noise");
   EXPECT_EQ(Problem(WorldWith(R"("disturbance":{"kind":"none","gain":[1,0,0]})")),
-            "w:2: disturbance.gain: unknown key, did you mean kind?");
+            "w:2: disturbance.gain: unknown key");
   EXPECT_EQ(Problem(WorldWith(R"("disturbance":{"kind":"none","key":5})")),
             "w:2: disturbance.key = 5: must be 0x and 16 hexadecimal digits");
   for (const char* key :
@@ -513,17 +513,16 @@ TEST(WorldFile, RefusesBadDisturbances) {
 
 TEST(WorldFile, QuotesHostileTextShortAndPrintable) {
   const std::string escape = R"(\u001b[2J\u0007\u202e)";
-  EXPECT_EQ(Problem("{\"" + escape + "\":1}"),
-            R"(w:2: \x1b[2J\x07\xe2\x80\xae: unknown key, did you mean goal?)");
+  EXPECT_EQ(Problem("{\"" + escape + "\":1}"), R"(w:2: \x1b[2J\x07\xe2\x80\xae: unknown key)");
   const std::string key_message = Problem("{\"" + std::string(3'000'000, 'k') + "\":1}");
-  EXPECT_EQ(key_message, "w:2: " + std::string(40, 'k') + "...: unknown key, did you mean goal?");
+  EXPECT_EQ(key_message, "w:2: " + std::string(40, 'k') + "...: unknown key");
   const std::string twice = "\"" + std::string(1000, 'k') + "\":1";
   EXPECT_EQ(Problem("{" + twice + "," + twice + "}"),
             "w:2: " + std::string(40, 'k') + "...: given twice");
   EXPECT_EQ(
       Problem(WorldWith(R"("disturbance":{"kind":")" + escape + "\"}")),
       R"(w:2: disturbance.kind = "\x1b[2J\x07\xe2\x80\xae": must be one of none, von-karman, )"
-      "uniform-noise, did you mean none?");
+      "uniform-noise");
   EXPECT_LT(Problem("{\"a\":" + std::string(1000, '9') + "}").size(), 120u);
   EXPECT_THAT(Problem("{\"a\": \x1b[2J"), Not(HasSubstr("\x1b")));
 }
