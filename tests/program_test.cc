@@ -147,8 +147,9 @@ TEST_F(Cli, RefusesBadPolicies) {
   Write("bad.json", json.dump());
   ExpectMistake("evaluate " + tables_ + "-p bad.json", 4, "parameters[3]");
   ExpectMistake("evaluate " + tables_ + "-p p.fgp --set lidar.beams=32", 5,
-                "p.fgp: policy reads 20 beams, lidar.beams = 32");
-  ExpectMistake("evaluate " + default_ + "-p p.fgp", 5, "p.fgp: policy steers within +-5");
+                "p.fgp: policy was made for lidar.beams = 20, configured 32");
+  ExpectMistake("evaluate " + default_ + "-p p.fgp", 5,
+                "p.fgp: policy was made for robot.kind = differential, configured car");
 }
 
 // A policy drove with another sensor, robot or time step without a word.
@@ -552,6 +553,15 @@ TEST_F(CertificateCli, AnswerAChallenge) {
   EXPECT_EQ(tested.exit_code, 0) << tested.err;
   EXPECT_THAT(tested.out, StartsWith("d.json: not contradicted at 1 %: of 1,234 worlds "));
   EXPECT_THAT(tested.out, HasSubstr("with probability 0.9 or more"));
+  EXPECT_THAT(tested.out, HasSubstr("it was made for another word than yours\n"));
+  const Ran plain = Run("verify c.json " + question_ + "--challenge w -n 1");
+  EXPECT_THAT(plain.out, HasSubstr("fedgen verify without --challenge does that\n"));
+  // What the verifier needs before choosing the word: which policy, which task.
+  const Ran hashes = Run("certify " + question_ + "--hashes");
+  EXPECT_EQ(hashes.out, fmt::format("policy_sha256 = {}\ntask_sha256 = {}\n",
+                                    json["policy_sha256"].get<std::string>(),
+                                    json["task_sha256"].get<std::string>()));
+  ExpectMistake("certify " + question_, 2, "--output is required");
   // An honest file is not contradicted, a bold one is; without driving nothing is known.
   EXPECT_EQ(Run("verify c.json " + question_ + "--challenge w -n 3000").exit_code, 0);
   Tamper("safe_arrival", 0.9999);
@@ -601,6 +611,7 @@ TEST_F(CertificateCli, OfVersionOneAreVerifiedAndSaidToBeWeaker) {
   EXPECT_EQ(Run("verify v1.json " + question_ + "--challenge w").exit_code, 0);
   nlohmann::ordered_json json = nlohmann::ordered_json::parse(Slurp(directory_ / "v1.json"));
   json["safe"] = json["safe"].get<int>() + 1;
+  json["collided"] = json["collided"].get<int>() - 1;
   Write("t.json", json.dump());
   ExpectMistake("verify t.json " + question_, 5, "t.json: safe = ");
 }
@@ -648,11 +659,15 @@ TEST_F(CertificateCli, RefuseAnyChangedNumber) {
       changed = text;
     }
     Tamper(field, changed);
-    if (field == "confidence" || field == "note") {  // have one value only
+    if (field == "safe" || field == "collided" || field == "timed_out" ||
+        field == "starts_per_world" || field == "worlds") {
+      // The counts must add up; where they do the next test looks.
+      ExpectMistake("verify t.json " + question_, 4, "with collided and timed_out must be");
+    } else if (field == "confidence" || field == "note") {  // have one value only
       ExpectMistake("verify t.json " + question_, 4, "t.json: " + field + " = ");
     } else if (field == "challenge_sha256") {
       ExpectMistake("verify t.json " + question_, 2, "t.json: made for a challenge");
-    } else if (field == "worlds" || field == "makers_choice") {
+    } else if (field == "makers_choice") {
       // What was asked; the answer to it is another.
       ExpectMistake("verify t.json " + question_, 5, "t.json: ");
     } else {
@@ -660,6 +675,19 @@ TEST_F(CertificateCli, RefuseAnyChangedNumber) {
                     "t.json: " + field + " = " + changed.dump() + ": recomputed " + value.dump());
     }
   }
+  // Counts that add up, moved from one outcome to another; and a size that others were asked for.
+  nlohmann::ordered_json moved = json;
+  moved["safe"] = json["safe"].get<int>() + 1;
+  moved["collided"] = json["collided"].get<int>() - 1;
+  Write("t.json", moved.dump());
+  ExpectMistake("verify t.json " + question_, 5,
+                fmt::format("t.json: safe = {}: recomputed {}", moved["safe"].get<int>(),
+                            json["safe"].get<int>()));
+  moved = json;
+  moved["worlds"] = 1000;
+  moved["safe"] = json["safe"].get<int>() + 700;
+  Write("t.json", moved.dump());
+  ExpectMistake("verify t.json " + question_, 5, "t.json: safe = ");
   Tamper("program", "fedgen 0.0.1");
   EXPECT_EQ(Run("verify t.json " + question_).exit_code, 0) << "who wrote it promises nothing";
 }

@@ -317,6 +317,19 @@ TEST_F(Training, DrawsNoTablesButItsOwn) {
     Write(name, bytes);
     ASSERT_EQ(Run("plot run").exit_code, 0);
   }
+  // Nor under another seed, nor with another configuration, nor with times beyond all times.
+  for (const auto& [name, from, to, code] :
+       {std::tuple{"run/run.json", "\"seed\": 1", "\"seed\": 2", 5},
+        std::tuple{"run/config.toml", "gamma = 0.01", "gamma = 0.5", 5},
+        std::tuple{"run/timing.csv", "\n1,", "\n1,1e308", 4}}) {
+    const std::string bytes = Slurp(directory_ / name);
+    std::string changed = bytes;
+    const std::size_t at = changed.find(from);
+    ASSERT_NE(at, std::string::npos) << name;
+    Write(name, changed.replace(at, std::string_view(from).size(), to));
+    ExpectMistake("plot run", code, code == 5 ? "run/host.fgc: belongs to another run" : name);
+    Write(name, bytes);
+  }
   fs::remove(directory_ / "run/host.fgc");
   ExpectMistake("plot run", 4, "run/host.fgc: is missing: nothing vouches for the run's tables");
 }

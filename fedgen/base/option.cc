@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <utility>
 
 namespace fedgen {
@@ -371,6 +372,30 @@ std::string PathVisitor::PathOf(std::string_view name) const {
 void RangeCheck::Visit(const Option& option, const OptionField& field) {
   if (error || !field.problem) return;
   error = FieldError{PathOf(option.name) + field.problem->field, field.problem->problem};
+}
+
+namespace {
+
+void Round(OptionValue& value) {
+  if (auto* number = std::get_if<double>(&value.is)) {
+    constexpr double kGrid = 1e9;  // per unit; larger numbers are coarser as floats
+    const double on_grid = std::fabs(*number) < 1e6 ? std::round(*number * kGrid) / kGrid : *number;
+    // The double that a float's shortest digits spell: 0.27 stays 0.27.
+    const std::string digits = fmt::format("{}", static_cast<float>(on_grid) + 0.0F);
+    *number = std::strtod(digits.c_str(), nullptr);
+  } else if (auto* list = std::get_if<OptionValue::List>(&value.is)) {
+    for (OptionValue& entry : *list) Round(entry);
+  }
+}
+
+}  // namespace
+
+void RoundNumbers::Visit(const Option& /*option*/, const OptionField& field) {
+  if (!field.value) return;
+  OptionValue value = *field.value;
+  Round(value);
+  const auto problem = field.take(value);
+  FEDGEN_CHECK(!problem, "{}", problem ? problem->problem : "");
 }
 
 void CanonicalText::Visit(const Option& option, const OptionField& field) {

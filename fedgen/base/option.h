@@ -256,6 +256,13 @@ std::optional<FieldError> Validate(const Options& options) {
   return CheckRanges(options);
 }
 
+/// Rounds every number to what a float and a billionth can tell apart, and -0 to 0: nothing that is
+/// simulated in floats acts on more.
+class RoundNumbers : public PathVisitor {
+ public:
+  void Visit(const Option& option, const OptionField& field) override;
+};
+
 /// Collects `group.name=value` lines, one for each number, with enough digits to tell any two
 /// numbers apart; words count by their place. Texts are the same only if all options are, or all
 /// that act.

@@ -218,6 +218,11 @@ Problem ReadCertificate(std::string_view text, Certificate& c) {
   read("safe", read_episodes, c.safe);
   read("collided", read_episodes, c.collided);
   read("timed_out", read_episodes, c.timed_out);
+  if (const std::int64_t episodes = c.worlds * c.starts_per_world;
+      !first && c.safe + c.collided + c.timed_out != episodes) {
+    first = fmt::format("safe = {}: with collided and timed_out must be the {} episodes", c.safe,
+                        episodes);
+  }
   read("mean_cost", ReadUnit, c.mean_cost);
   read("outcome_hash", ReadWord, c.outcome_hash);
   read("safe_arrival", ReadUnit, c.safe_arrival);

@@ -47,8 +47,8 @@ inline constexpr std::string_view kCertificateNote =
     "Holds for a policy and task that were fixed before these worlds were drawn. Whoever tries "
     "many "
     "nearly equal policies or tasks and shows the luckiest can beat it: give the maker a word of "
-    "your own once you have policy_sha256 (fedgen certify --challenge), or draw worlds of your own "
-    "(fedgen verify --challenge).";
+    "your own once you have policy_sha256 and task_sha256 (fedgen certify --challenge), or draw "
+    "worlds of your own (fedgen verify --challenge).";
 
 /// The two statements at one confidence.
 struct Promise {

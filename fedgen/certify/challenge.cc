@@ -20,9 +20,10 @@ struct MeanTest {
   double noticed;  // a mean at or below it would have been noticed, about
 };
 
-// What is noticed: let the data's mean lie d below the claim because some worlds went wrong
-// entirely (x = 0), which adds d mean to the variance V. The bound's margin and the scatter of the
-// mean, together A on these data, grow with the deviation: d = A sqrt(1 + d mean / V).
+// What is noticed: let the mean lie d below the claim, and so d + gap below that of the data,
+// because some worlds went wrong entirely (x = 0), which adds (d + gap) mean to the variance V. The
+// bound's margin and the scatter of the mean, together A on these data, grow with the deviation:
+// d = A sqrt(1 + (d + gap) mean / V).
 MeanTest TestMean(double claimed, std::span<const double> samples) {
   const auto n = static_cast<double>(samples.size());
   double mean = 0;
@@ -34,7 +35,9 @@ MeanTest TestMean(double claimed, std::span<const double> samples) {
   const double quantile = boost::math::quantile(boost::math::normal(), kChallengePower);
   const double a = upper - mean + quantile * std::sqrt(variance / n);
   const double slope = a * a * mean / variance;
-  return {upper < claimed, claimed - (slope + std::sqrt(slope * slope + 4 * a * a)) / 2};
+  const double gap = std::max(0.0, mean - claimed);
+  const double square = slope * slope + 4 * (a * a + slope * gap);
+  return {upper < claimed, claimed - (slope + std::sqrt(square)) / 2};
 }
 
 // One start per world: the number of safe arrivals is binomial. Contradicted is a count that a rate

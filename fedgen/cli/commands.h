@@ -41,6 +41,7 @@ struct CertifyCommand {
   std::int64_t worlds = 100'000;
   double confidence = 0.99;
   std::optional<std::string> challenge;
+  bool hashes = false;  // only name policy and task
   std::string output;
   bool force = false;
   int threads = 0;  // 0: as many as there are cores

@@ -112,7 +112,7 @@ std::string LiveLine(const RoundReport& report, int num_rounds, double seconds, 
 LiveView::LiveView(int num_rounds, int first_round)
     : num_rounds_(num_rounds),
       first_round_(first_round),
-      terminal_(::isatty(STDERR_FILENO) == 1),
+      terminal_(IsTerminal()),
       begin_(std::chrono::steady_clock::now()),
       last_drawn_(begin_ - std::chrono::seconds(1)) {}
 

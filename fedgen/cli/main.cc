@@ -276,7 +276,10 @@ void AddCertify(CLI::App& app, Work& work) {
   AddChallenge(
       verb, command->challenge,
       "the verifier's word, given after they received the policy's hash; draws the worlds");
-  AddName(verb, "-o,--output", command->output, "certificate to write")->required();
+  CLI::Option* const hashes =
+      verb->add_flag("--hashes", command->hashes,
+                     "drive nothing: print what a verifier needs before they choose their word");
+  AddName(verb, "-o,--output", command->output, "certificate to write")->excludes(hashes);
   AddForce(verb, command->force);
   AddThreads(verb, command->threads);
 }
@@ -293,7 +296,8 @@ void AddVerify(CLI::App& app, Work& work) {
       verb, command->challenge,
       "your own word: recomputes a certificate made for it, tests any other on worlds it draws");
   AddInteger(verb, "-n,--worlds", command->worlds,
-             "how many worlds to test on [as many as the certificate]", 1, kMaxCertificateWorlds)
+             "how many worlds to test on [as many as the certificate, at least 10000]", 1,
+             kMaxCertificateWorlds)
       ->needs(challenge);
   AddThreads(verb, command->threads);
 }

@@ -22,12 +22,16 @@ Result<void> CheckShare(const char* flag, double value) {
   return Error{ErrorCode::kUsage, fmt::format("{} = {}: must be in (0, 1)", flag, value)};
 }
 
-std::string RowText(const PlanRow& row, bool with_chance) {
+// Rounded down: only a policy that never fails is certain to have no failure.
+std::string ChanceText(const PlanRow& row, const PlanCommand& command) {
+  const bool certain = command.assume && *command.assume == 1;
+  return certain ? "1" : fmt::format("{:.4f}", std::min(0.9999, std::floor(1e4 * row.power) / 1e4));
+}
+
+std::string RowText(const PlanRow& row, const PlanCommand& command) {
   std::string text =
       fmt::format("{:>13}  {:>16}", Grouped(row.worlds), Grouped(row.allowed_failures));
-  // Rounded down: a chance is not a certainty, however many digits it takes to say so.
-  if (with_chance)
-    text += fmt::format("  {:>6.4f}", std::min(0.9999, std::floor(1e4 * row.power) / 1e4));
+  if (command.assume) text += fmt::format("  {:>6}", ChanceText(row, command));
   return text + "\n";
 }
 
@@ -91,14 +95,14 @@ Result<void> RunPlan(const PlanCommand& command) {
   std::string table = fmt::format("{:>13}  {:>16}{}\n", "worlds", "failures allowed",
                                   with_chance ? "  chance" : "");
   for (const PlanRow& row : rows) {
-    table += RowText(row, with_chance);
+    table += RowText(row, command);
     if (row.worlds >= 10 * enough->worlds) break;  // more than anybody needs
   }
   Print("{}{}\n{}", QuestionText(command),
         with_chance ? fmt::format("{} are enough: such a policy has at most {} with probability {}",
                                   Counted(enough->worlds, "world"),
                                   Counted(enough->allowed_failures, "failure"),
-                                  Certainty(1 - enough->power, 4))
+                                  ChanceText(*enough, command))
                     : fmt::format("{} are enough with at most {}", Counted(enough->worlds, "world"),
                                   Counted(enough->allowed_failures, "failure")),
         table);

@@ -1,7 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fedgen/cli/print.h"
 
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string_view>
+
 namespace fedgen {
+
+bool IsTerminal() {
+  const char* const kind = std::getenv("TERM");
+  return ::isatty(STDERR_FILENO) == 1 && kind != nullptr && *kind != '\0' &&
+         std::string_view(kind) != "dumb";
+}
 
 ExitCode ExitCodeOf(ErrorCode code) {
   switch (code) {

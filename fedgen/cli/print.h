@@ -25,6 +25,9 @@ void PrintError(fmt::format_string<Args...> format, Args&&... args) {
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
+/// Whether stderr is a terminal that understands how to move the cursor (TERM is not "dumb").
+bool IsTerminal();
+
 // What the program says to the shell; docs/exit-codes.md is the table for users.
 enum class ExitCode : int {
   kOk = 0,

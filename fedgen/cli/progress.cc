@@ -64,7 +64,7 @@ Progress::Progress(std::string what, std::string unit, std::int64_t total)
     : what_(std::move(what)),
       unit_(std::move(unit)),
       total_(total),
-      shown_(::isatty(STDERR_FILENO) == 1),
+      shown_(IsTerminal()),
       begin_(std::chrono::steady_clock::now()),
       last_(begin_) {}
 

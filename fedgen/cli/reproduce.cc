@@ -520,6 +520,14 @@ Result<void> RunReproduce(const ReproduceCommand& command) {
   const auto is_wanted = [&](const PaperExperiment& experiment) {
     return command.what == "all" || command.what == experiment.name;
   };
+  const auto wants_seeds = [&](const PaperExperiment& experiment) {
+    return is_wanted(experiment) && experiment.seeds > 0;
+  };
+  if (command.seeds > 0 && std::none_of(kExperiments.begin(), kExperiments.end(), wants_seeds)) {
+    return Error{ErrorCode::kUsage,
+                 fmt::format("--seeds = {}: {} is one run, of the seed that --seed names",
+                             command.seeds, command.what)};
+  }
   // A configuration that cannot be read should leave no directory behind.
   ExperimentSettings settings;
   for (const PaperExperiment& experiment : kExperiments) {

@@ -134,6 +134,13 @@ Result<Checkpoint> Read(std::string_view bytes, const std::string& name) {
   return ReadBody<Checkpoint>(body.substr(kMagic.size()), name);
 }
 
+Error OtherLearners(const std::string& name) {
+  return {ErrorCode::kMismatch,
+          fmt::format("{}: its learners do not match the configuration", name)};
+}
+
+}  // namespace
+
 Result<void> CheckFingerprint(const std::string& is, const std::string& wanted,
                               const std::string& name) {
   if (is == wanted) return {};
@@ -142,13 +149,6 @@ Result<void> CheckFingerprint(const std::string& is, const std::string& wanted,
                            "initial policy or program",
                            name)};
 }
-
-Error OtherLearners(const std::string& name) {
-  return {ErrorCode::kMismatch,
-          fmt::format("{}: its learners do not match the configuration", name)};
-}
-
-}  // namespace
 
 HostCheckpoint CheckpointOf(const Host& host, std::string fingerprint) {
   HostCheckpoint checkpoint;

@@ -81,4 +81,8 @@ Result<void> Restore(const HostCheckpoint& checkpoint, const std::string& finger
 Result<void> Restore(const CloudCheckpoint& checkpoint, const std::string& fingerprint,
                      const std::string& name, Cloud& cloud);
 
+/// Whether a checkpoint's fingerprint is the one wanted; `name` is the file's.
+Result<void> CheckFingerprint(const std::string& is, const std::string& wanted,
+                              const std::string& name);
+
 }  // namespace fedgen

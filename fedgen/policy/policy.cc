@@ -65,11 +65,13 @@ std::optional<std::string> FindBodyMismatch(const Mlp& mlp, const Body& body) {
   return "policy was made for " + *differences;
 }
 
-// What cannot be helped comes first.
+// Where both are known the body says more: "robot.kind" rather than a limit in two units. Whether
+// it can be helped is up to the scale.
 std::optional<std::string> FirstOf(std::optional<std::string> scale,
                                    std::optional<std::string> body) {
-  if (scale || !body) return scale;
-  return *body + " (--anyway allows it)";
+  if (!body) return scale;
+  return *body + (scale ? " (--anyway does not help: the network is scaled for its own)"
+                        : " (--anyway allows it)");
 }
 
 }  // namespace

@@ -444,6 +444,9 @@ std::string NetworkBytes(const Mlp& mlp) {
   if (acts.range_code != RangeCode::kScaled) acts.max_range = 0;
   if (acts.range_code != RangeCode::kInverse) acts.range_offset = 0;
   if (acts.hidden.empty()) acts.activation = {};
+  for (std::vector<float>* numbers : {&acts.input_scale, &acts.input_shift, &acts.parameters}) {
+    for (float& number : *numbers) number += 0.0F;  // -0 is 0
+  }
   return NetworkPart(acts);
 }
 

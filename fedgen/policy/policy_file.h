@@ -30,8 +30,8 @@ std::string PolicyToBinaryV1(const Mlp& mlp);
 
 /// What acts when the network drives, and nothing else: the part of version 2 from the beams to the
 /// parameters. What this network does not read is zero: max_range unless ranges are scaled,
-/// range_offset unless they are inverse, the activation where no layer is hidden. Two policies with
-/// the same bytes decide alike wherever both may drive.
+/// range_offset unless they are inverse, the activation where no layer is hidden; so is -0. Two
+/// policies with the same bytes decide alike wherever both may drive.
 std::string NetworkBytes(const Mlp& mlp);
 
 /// Reads either form; the first bytes tell which.

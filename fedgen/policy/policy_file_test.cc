@@ -186,9 +186,13 @@ TEST(PolicyFile, LaysOutBytesAsDocumented) {
   // Made for a differential drive. The last of its numbers is the time step, 1/16 s.
   EXPECT_EQ(bytes.substr(kSmallBody, 4), std::string("\x02\0\0\0", 4));
   EXPECT_EQ(bytes.substr(kSmallBytes - 12, 8), std::string("\0\0\0\0\0\0\xb0\x3f", 8));
-  // The network's own bytes are those between.
+  // The network's own bytes are those between, with 0 for -0.
   mlp.range_offset = 0;
-  EXPECT_EQ(NetworkBytes(mlp), PolicyToBinary(mlp).substr(12, kSmallBody - 12));
+  Mlp positive = mlp;
+  for (float& shift : positive.input_shift) shift += 0.0F;
+  EXPECT_NE(PolicyToBinary(positive), PolicyToBinary(mlp)) << "it has a -0";
+  EXPECT_EQ(NetworkBytes(mlp), NetworkBytes(positive));
+  EXPECT_EQ(NetworkBytes(mlp), PolicyToBinary(positive).substr(12, kSmallBody - 12));
 }
 
 // Files of version 1 that are in the world.

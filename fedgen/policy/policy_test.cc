@@ -76,10 +76,13 @@ TEST(FindMismatch, SaysWhatAPolicyWasMadeFor) {
   other.time_step = 0.1;
   EXPECT_EQ(FindMismatch(mlp, other),
             "policy was made for episode.time_step = 0.05, configured 0.1 (--anyway allows it)");
-  // What its numbers are scaled for cannot be helped, so it comes first.
+  // What its numbers are scaled for cannot be helped.
   Body narrower = other;
   narrower.lidar.range = 4;
-  EXPECT_EQ(FindMismatch(mlp, narrower), "policy expects a range of 5 m, lidar.range = 4");
+  EXPECT_EQ(
+      FindMismatch(mlp, narrower),
+      "policy was made for lidar.range = 5, configured 4; episode.time_step = 0.05, configured "
+      "0.1 (--anyway does not help: the network is scaled for its own)");
   // The same between two networks.
   EXPECT_FALSE(FindMismatch(mlp, MakeMlp(MlpOptions{}, body)));
   EXPECT_EQ(FindMismatch(mlp, MakeMlp(MlpOptions{}, other)),

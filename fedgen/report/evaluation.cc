@@ -105,6 +105,7 @@ std::string EvaluationJson(const Evaluation& evaluation) {
   }
   json["outcome_hash"] = HashText(tally);
   json["interval_method"] = IntervalMethod(evaluation);
+  json["mean_cost_interval_method"] = evaluation.census ? "none" : "hoeffding";
   json["interval_confidence"] = nullptr;
   if (!evaluation.census) json["interval_confidence"] = kEvaluationConfidence;
   json["episodes"] = tally.episodes;

@@ -58,6 +58,7 @@ ProportionInterval CostInterval(const Evaluation& evaluation,
 /// timeout_rate and mean_cost, each with its _interval [low, high] (null in a census),
 /// mean_distance (m), mean_arrival_time (s; null if no episode arrived), steps, steps_per_second
 /// (null if not measured), outcome_hash (16 hex digits), interval_method (of the rates),
+/// mean_cost_interval_method,
 /// interval_confidence (null in a census), episodes, starts_per_world, and what else was given of
 /// seed, policy, config, kernel, threads. Numbers have the digits that give the same double back.
 std::string EvaluationJson(const Evaluation& evaluation);

@@ -60,7 +60,8 @@ TEST(EvaluationJson, GivesEveryNumberUnderItsName) {
                           "collision_rate_interval", "timeout_rate", "timeout_rate_interval",
                           "mean_cost", "mean_cost_interval", "mean_distance", "mean_arrival_time",
                           "steps", "steps_per_second", "outcome_hash", "interval_method",
-                          "interval_confidence", "episodes", "starts_per_world"));
+                          "mean_cost_interval_method", "interval_confidence", "episodes",
+                          "starts_per_world"));
   EXPECT_EQ(json["worlds"], 10'000);
   EXPECT_EQ(json["safe_rate"], 0.1783);
   EXPECT_EQ(json["collision_rate"], 0.82);

@@ -134,9 +134,9 @@ std::string StopsText(const RunOutcome& run) {
 }
 
 std::string ChecksText(const std::vector<Check>& checks) {
-  std::string text = fmt::format("{:<46}{:<34}{}\n", "Checks", "expected", "measured");
+  std::string text = fmt::format("{:<46}{:<35}{}\n", "Checks", "expected", "measured");
   for (const Check& check : checks) {
-    text += fmt::format("  {:<44}{:<34}{:<10}{}\n", check.what, check.expected, check.measured,
+    text += fmt::format("  {:<44}{:<35}{:<10}{}\n", check.what, check.expected, check.measured,
                         check.met ? "met" : "MISSED");
   }
   return text;
@@ -292,8 +292,7 @@ std::vector<Check> Table1Checks(const RunOutcome& run) {
       {"Final, mean safe rate", at_least(bars.mean_final), number(finals.mean),
        finals.mean >= bars.mean_final},
       {"Final, max - min of E[J]",
-       fmt::format("at most 2 b = {:.4f}{}", finals.two_b,
-                   finals.two_b < 1 ? "" : ": says nothing"),
+       fmt::format("at most 2 b = {:.4f}{}", finals.two_b, finals.two_b < 1 ? "" : " (nothing)"),
        number(finals.cost_gap), finals.cost_gap <= finals.two_b},
   };
 }

@@ -10,7 +10,7 @@
 #include "fedgen/report/figure.h"
 #include "fedgen/report/run_figures.h"
 #include "fedgen/rollout/rollout.h"
-#include "fedgen/run/config.h"
+#include "fedgen/run/local_run.h"
 #include "fedgen/run/run_files.h"
 #include "fedgen/run/run_tables.h"
 
@@ -102,9 +102,11 @@ Result<void> DrawSampleWorld(const Task& task, const World& world, const std::st
   return writer.Save("world", {{&world, "", {}}}, options);
 }
 
-Result<void> DrawCharts(const RunFiles& files, const Config& config, const RunIdentity& identity,
-                        int learner, FigureWriter& writer) {
-  const VouchedTables tables = FEDGEN_TRY(LoadVouchedTables(files));
+Result<void> DrawCharts(const LocalRun& run, int learner, FigureWriter& writer) {
+  const RunFiles& files = run.files;
+  const RunIdentity& identity = run.identity;
+  const Experiment& experiment = run.experiment;
+  const VouchedTables tables = FEDGEN_TRY(LoadVouchedTables(files, experiment.Fingerprint()));
   const std::vector<MetricsRow> metrics = FEDGEN_TRY(ParseMetrics(tables.metrics, files.Metrics()));
   const std::vector<TruthRow> truth = FEDGEN_TRY(ParseTruth(tables.truth, files.Truth()));
   const std::vector<TimingRow> timing = FEDGEN_TRY(LoadTiming(files.Timing()));
@@ -116,7 +118,7 @@ Result<void> DrawCharts(const RunFiles& files, const Config& config, const RunId
   const std::vector<SafetyLevel> levels =
       like_the_paper ? kSafetyLevels : std::vector<SafetyLevel>{{0.9}, {0.95}, {0.99}};
   FEDGEN_TRY(writer.Save(
-      "bounds", MakeBoundsFigure(metrics, truth, learner, config.training.gamma, options)));
+      "bounds", MakeBoundsFigure(metrics, truth, learner, experiment.training().gamma, options)));
   FEDGEN_TRY(writer.Save("learning", MakeLearningFigure(metrics, truth, options)));
   return writer.Save("seconds", MakeSecondsFigure(truth, timing, levels, options));
 }
@@ -124,16 +126,17 @@ Result<void> DrawCharts(const RunFiles& files, const Config& config, const RunId
 }  // namespace
 
 Result<std::vector<std::string>> DrawRun(const RunToDraw& run) {
-  const RunFiles files = FEDGEN_TRY(OpenRun(run.directory));
-  const RunIdentity identity = FEDGEN_TRY(LoadRunIdentity(files));
-  const Config config = FEDGEN_TRY(LoadConfig(files.Config()));
+  const LocalRun opened = FEDGEN_TRY(ReopenRun(run.directory));
+  const RunFiles& files = opened.files;
+  const RunIdentity& identity = opened.identity;
+  const Config& config = opened.experiment.config;
   if (run.learner < 1 || run.learner > config.num_learners) {
     return Error{ErrorCode::kUsage, fmt::format("--learner = {}: must be in 1..{}, this run's "
                                                 "learners",
                                                 run.learner, config.num_learners)};
   }
   FigureWriter writer(files);
-  FEDGEN_TRY(DrawCharts(files, config, identity, run.learner, writer));
+  FEDGEN_TRY(DrawCharts(opened, run.learner, writer));
   constexpr std::size_t kWorlds = 6;
   const Task& task = config.task();
   const std::vector<World> worlds = DrawUnseenWorlds(task, identity.seed, kWorlds);

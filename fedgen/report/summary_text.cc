@@ -24,8 +24,8 @@ std::string AdoptionsText(const std::vector<LearnerState>& learners) {
 std::string RaceText(const RunSummary& summary) {
   const double confidence = RaceConfidence(summary.race.size());
   std::string text = fmt::format(
-      "the race that selects the policy, {}{} each (99 % intervals that hold for all policies at "
-      "once, so for the winner too)\n",
+      "the race that selects the policy, {}{} each (99 % intervals; each column holds for all "
+      "policies at once, so for the winner too)\n",
       Counted(summary.race.front().tally.episodes / summary.race_starts, "unseen world"),
       summary.race_starts == 1 ? "" : fmt::format(" with {} starts", summary.race_starts));
   text += "  policy       safe arrival             cost J\n";

@@ -48,9 +48,15 @@ std::string CanonicalTask(const Task& task) {
   Task acting = task;
   auto& normal = acting.world.goal.normal;
   const double length = std::hypot(normal[0], normal[1]);
-  for (double& entry : normal) entry = static_cast<float>(entry / length);  // as DrawWorld does
+  for (double& entry : normal) entry /= length;
   double& clearance = acting.world.start.clearance;
   clearance = std::max(clearance, task.robot.radius);
+  RoundNumbers round;
+  Describe(round, acting);
+  // In which order fixed obstacles are listed is nothing that a robot meets.
+  std::ranges::sort(acting.world.walls);
+  std::ranges::sort(acting.world.boxes);
+  std::ranges::sort(acting.world.discs);
   return TextOf(acting, "fedgen-task 2\n", CanonicalText::What::kWhatActs);
 }
 

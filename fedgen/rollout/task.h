@@ -39,11 +39,11 @@ void Describe(OptionVisitor& visitor, Task& task);
 /// What drives in the task.
 Body BodyOf(const Task& task);
 
-/// Every number of a task that acts, as text, one `name=value` a line, with enough digits to tell
-/// any two numbers apart: tasks with the same text are the same task, bit for bit. What a
-/// certificate speaks about is the hash of it. A number that this kind of goal or robot does not
-/// read is not there, so that changing it cannot draw other worlds: nor is the length of a goal's
-/// normal, or a clearance below the robot's radius.
+/// Every number of a task that acts, as text, one `name=value` a line, to the precision of a float
+/// and of 1e-9. What a certificate speaks about is the hash of it. A number that this kind of goal
+/// or robot does not read is not there, so that changing it cannot draw other worlds: nor are
+/// digits that no float holds, the length of a goal's normal, a clearance below the robot's radius,
+/// or the order of fixed obstacles.
 std::string CanonicalTask(const Task& task);
 
 /// Every number of a task, read or not: what certificates of version 1 hash.

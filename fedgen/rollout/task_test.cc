@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <map>
@@ -211,10 +212,10 @@ TEST(CanonicalTaskV1, SpellsNumbersAsBriefAsTheyReadBack) {
   EXPECT_TRUE(text.ends_with("episode.cost_rate=0.1\nepisode.clock=0\n"));
 }
 
-// Changes option number `target` of those a task has, if it is made of numbers: each by 3 %.
+// Changes option number `target` of those a task has, if it is made of numbers: each by a share.
 class Nudge : public PathVisitor {
  public:
-  explicit Nudge(int target) : target_(target) {}
+  explicit Nudge(int target, double share = 0.03) : target_(target), share_(share) {}
 
   void Visit(const Option& option, const OptionField& field) override {
     if (seen_++ != target_) return;
@@ -230,17 +231,18 @@ class Nudge : public PathVisitor {
   int seen() const { return seen_; }
 
  private:
-  static void Change(OptionValue& value) {
+  void Change(OptionValue& value) const {
     if (auto* number = std::get_if<double>(&value.is)) {
-      *number += 0.03 * (*number == 0 ? 1 : std::fabs(*number));
+      *number += share_ * (*number == 0 ? 1 : std::fabs(*number));
     } else if (auto* integer = std::get_if<std::int64_t>(&value.is)) {
-      *integer += *integer == 32 ? 8 : 1;  // modes are multiples of 8
+      if (share_ > 0.01) *integer += *integer == 32 ? 8 : 1;  // modes are multiples of 8
     } else if (auto* list = std::get_if<OptionValue::List>(&value.is)) {
       for (OptionValue& entry : *list) Change(entry);
     }
   }
 
   int target_;
+  double share_;
   int seen_ = 0;
 };
 
@@ -290,6 +292,26 @@ TEST(CanonicalTask, CoversWhatActsAndNothingElse) {
   EXPECT_GT(inert, 30);
   EXPECT_GT(acts.size(), 30U);
   for (const auto& [path, acted] : acts) EXPECT_TRUE(acted) << path << " acts nowhere";
+}
+
+// Digits that no float holds draw no other worlds: a maker could try as many as they like.
+TEST(CanonicalTask, LeavesOutDigitsThatNoFloatHolds) {
+  for (const Task& task : {TextTask(), TablesTask(), MixedTask()}) {
+    const std::string text = CanonicalTask(task);
+    for (const double share : {1e-12, -1e-12, 1e-300}) {
+      for (int target = 0;; ++target) {
+        Task changed = task;
+        Nudge nudge(target, share);
+        Describe(nudge, changed);
+        if (target >= nudge.seen()) break;
+        EXPECT_EQ(CanonicalTask(changed), text) << nudge.path << " " << share;
+      }
+    }
+    Task changed = task;
+    if (task.world.start.x.low == 0) changed.world.start.x = {-0.0, -0.0};
+    std::ranges::reverse(changed.world.walls);
+    EXPECT_EQ(CanonicalTask(changed), text);
+  }
 }
 
 // The case that redrew the worlds: a car does not read the turn rate of a differential drive.

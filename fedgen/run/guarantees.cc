@@ -79,7 +79,9 @@ std::string AdoptionText(const TrainingSettings& settings, double least_bias) {
   if (!Any(settings, [](const auto& s) { return !s.rest; })) {
     return "a learner adopts at most once; then it rests (rest = true)";
   }
-  return fmt::format("a learner adopts fewer than {:.4g} times", AdoptionLimit(least_bias));
+  return fmt::format(
+      "a learner adopts at most {}",
+      Counted(static_cast<std::int64_t>(std::ceil(AdoptionLimit(least_bias))) - 1, "time"));
 }
 
 // Reasons why a statement does not hold, or what is missing from it. Empty: nothing is.

@@ -160,26 +160,33 @@ class Recorder final : public RunListener {
   KeptTables& tables_;
 };
 
-// Initial policies from files, instead of drawn ones. In the run they are policies for its body.
-// Returns warnings.
-Result<std::vector<std::string>> LoadInitialPolicies(OtherBodies other_bodies, Config& config) {
-  const Mlp shape = ShapeOf(config.training);
+// Initial policies as their files say, by the learner's index; one that --anyway lets drive another
+// body knows none.
+struct GivenPolicies {
+  std::map<std::uint32_t, Mlp> policies;
   std::vector<std::string> warnings;
+};
+
+// Initial policies from files, instead of drawn ones. In the run they are policies for its body.
+Result<GivenPolicies> LoadInitialPolicies(OtherBodies other_bodies, Config& config) {
+  const Mlp shape = ShapeOf(config.training);
+  GivenPolicies given;
   for (std::size_t i = 0; i < config.initial_policies.size(); ++i) {
     if (config.initial_policies[i].empty()) continue;
     const std::string path = fs::path(config.directory) / config.initial_policies[i];
     Mlp mlp = FEDGEN_TRY(LoadPolicy(path));
     if (other_bodies == OtherBodies::kAllow) {
       const auto differs = ForgetBody(BodyOf(config.task()), mlp);
-      if (differs) warnings.push_back(fmt::format("{}: {}", path, *differs));
+      if (differs) given.warnings.push_back(fmt::format("{}: {}", path, *differs));
     }
     if (const auto mismatch = FindMismatch(mlp, shape)) {
       return Error{ErrorCode::kMismatch, fmt::format("{}: {}", path, *mismatch)};
     }
+    given.policies[static_cast<std::uint32_t>(i)] = mlp;
     mlp.made_for = shape.made_for;
     config.training.learners[i].initial_policy = std::move(mlp);
   }
-  return warnings;
+  return given;
 }
 
 // Without a checkpoint a run begins again, which is right only if no round was finished. (The rows
@@ -281,20 +288,18 @@ Result<void> ChangeRounds(const LocalRun& run, Host& host, const Cloud& cloud,
 
 Result<LocalRun> StartRun(Config config, std::uint64_t seed, const std::string& config_name,
                           const std::string& directory, OtherBodies other_bodies) {
-  std::vector<std::string> warnings = FEDGEN_TRY(LoadInitialPolicies(other_bodies, config));
+  GivenPolicies given = FEDGEN_TRY(LoadInitialPolicies(other_bodies, config));
   const RunIdentity identity{seed, config_name};
   // The run keeps what it begins with: the files named in the configuration may go or change.
-  std::vector<FileToBegin> given;
-  for (std::uint32_t i = 0; i < config.training.learners.size(); ++i) {
-    const auto& initial = config.training.learners[i].initial_policy;
-    if (!initial) continue;
-    given.push_back({GivenName(LearnerId(i)), PolicyToBinary(*initial)});
-    config.initial_policies[i] = fmt::format("policies/{}.fgp", given.back().name);
+  std::vector<FileToBegin> kept;
+  for (const auto& [learner, policy] : given.policies) {
+    kept.push_back({GivenName(LearnerId(learner)), PolicyToBinary(policy)});
+    config.initial_policies[learner] = fmt::format("policies/{}.fgp", kept.back().name);
   }
   Resolve(config);
-  RunFiles files = FEDGEN_TRY(CreateRun(directory, identity, config.resolved, given));
+  RunFiles files = FEDGEN_TRY(CreateRun(directory, identity, config.resolved, kept));
   return LocalRun{
-      std::move(files), identity, {std::move(config), seed}, false, std::move(warnings)};
+      std::move(files), identity, {std::move(config), seed}, false, std::move(given.warnings)};
 }
 
 Result<LocalRun> ReopenRun(const std::string& directory, int rounds) {

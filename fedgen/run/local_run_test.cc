@@ -313,9 +313,10 @@ TEST_F(LocalRunTest, BeginsWithPoliciesOfAnotherBodyOnlyIfAllowed) {
   const auto allowed = StartRun(config, 1, "quick", Path("run"), OtherBodies::kAllow);
   ASSERT_TRUE(allowed) << allowed.error().message;
   EXPECT_THAT(allowed->warnings, ElementsAre(differs));
-  // In the run it is a policy of the run's body.
-  EXPECT_EQ(LoadPolicy(Path("run/policies/given-1.fgp"))->made_for->time_step, 0.05);
+  // The copy claims no body; what the run makes of it is a policy of the run's.
+  EXPECT_FALSE(LoadPolicy(Path("run/policies/given-1.fgp"))->made_for);
   EXPECT_EQ(Continue("run"), "done");
+  EXPECT_EQ(LoadPolicy(Path("run/policies/final-1.fgp"))->made_for->time_step, 0.05);
 }
 
 }  // namespace

@@ -243,7 +243,7 @@ Result<RunFiles> OpenRun(const std::string& directory) {
   return files;
 }
 
-Result<VouchedTables> LoadVouchedTables(const RunFiles& files) {
+Result<VouchedTables> LoadVouchedTables(const RunFiles& files, const std::string& fingerprint) {
   std::error_code code;
   const std::string path = files.HostCheckpoint();
   if (!fs::exists(path, code)) {
@@ -254,6 +254,7 @@ Result<VouchedTables> LoadVouchedTables(const RunFiles& files) {
   if (!bytes) return bytes.error();
   const Result<HostCheckpoint> checkpoint = HostFromBytes(*bytes, path);
   if (!checkpoint) return checkpoint.error();
+  FEDGEN_TRY(CheckFingerprint(checkpoint->fingerprint, fingerprint, path));
   // A run that is over has no rows after those of its checkpoint.
   const bool whole = fs::exists(files.Summary(), code);
   VouchedTables tables;

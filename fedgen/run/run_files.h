@@ -114,7 +114,7 @@ Result<RunFiles> OpenRun(const std::string& directory);
 struct VouchedTables {
   std::string metrics, truth;
 };
-Result<VouchedTables> LoadVouchedTables(const RunFiles& files);
+Result<VouchedTables> LoadVouchedTables(const RunFiles& files, const std::string& fingerprint);
 
 /// Removes what a killed program left half-written. Only for the holder of the run's lock: the half
 /// may be another process's.

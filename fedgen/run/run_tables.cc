@@ -211,7 +211,7 @@ TimingRow ReadRow(RowReader& reader, const TimingRow* previous) {
   row.round = reader.Integer("round", 0, kMostInt);
   reader.Require(previous == nullptr || row.round > previous->round,
                  "must be higher than in the row before");
-  row.seconds = reader.Number("seconds", 0, kUnbounded);
+  row.seconds = reader.Number("seconds", 0, 1e12);  // 30,000 years
   reader.Require(previous == nullptr || row.seconds >= previous->seconds,
                  "must not be lower than in the row before");
   row.episodes = reader.Integer<std::int64_t>("episodes", 0, kMostInt64);

@@ -244,7 +244,7 @@ TEST(Timing, ComesBackBitForBit) {
 
 TEST(Timing, RefusesWhatIsMalformed) {
   EXPECT_THAT(TimingProblem("x,1,1"), HasSubstr("s:2: round = x: "));
-  EXPECT_EQ(TimingProblem("1,-1,1"), "s:2: seconds = -1: must be >= 0");
+  EXPECT_EQ(TimingProblem("1,-1,1"), "s:2: seconds = -1: must be in [0, 1000000000000]");
   EXPECT_THAT(TimingProblem("1,1,1.5"), HasSubstr("s:2: episodes = 1.5: "));
   EXPECT_EQ(TimingProblem("1,1"), "s:2: episodes: column missing");
   EXPECT_EQ(TimingProblem("1,1,1,"), "s:2: : more columns than the header");
