@@ -66,7 +66,7 @@ Progress::Progress(std::string what, std::string unit, std::int64_t total)
       total_(total),
       shown_(IsTerminal()),
       begin_(std::chrono::steady_clock::now()),
-      last_(begin_) {}
+      last_(begin_ - std::chrono::seconds(1)) {}  // the first is drawn at once
 
 void Progress::Wipe() {
   if (std::exchange(drawn_, false)) PrintError("\r\033[K");
