@@ -71,8 +71,9 @@ Result<void> Test(const VerifyCommand& command, const Certificate& stated, const
   const std::string seen = fmt::format(
       "of {} that your word drew {:.4f} were crossed safely (promised >= {:.4f}), at mean cost "
       "{:.4f} (promised <= {:.4f})",
-      Counted(options.num_worlds, "world"), SafeRate(tally), stated.safe_arrival, MeanCost(tally),
-      stated.expected_cost);
+      Counted(options.num_worlds, "world"), SafeRate(tally),
+      std::floor(1e4 * stated.safe_arrival) / 1e4, MeanCost(tally),
+      std::ceil(1e4 * stated.expected_cost) / 1e4);
   if (verdict.contradicted()) {
     return Error{ErrorCode::kMismatch,
                  fmt::format("{}: contradicted at 1 %: {}", command.certificate, seen)};
