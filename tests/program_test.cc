@@ -390,6 +390,15 @@ TEST_F(Cli, WipesItsBarBeforeTheResult) {
   }
 }
 
+// A terminal that cannot move its cursor gets no sequences that would.
+TEST_F(Cli, ShowsNoBarOnADumbTerminal) {
+  const std::string program = "cd '" + directory_.string() + "' && TERM=dumb '" FEDGEN_PROGRAM "' ";
+  const std::string bytes =
+      RunOnTerminal(program + "evaluate " + default_ + "-p straight -t 1 -n 1500", 24, 80);
+  EXPECT_THAT(bytes, HasSubstr("safe arrival"));
+  EXPECT_EQ(bytes.find('\033'), std::string::npos);
+}
+
 TEST_F(Cli, PoliciesSurviveConversionBitForBit) {
   ASSERT_EQ(Run("policy new " + text_ + "--seed 5 -o a.fgp").exit_code, 0);
   ASSERT_EQ(Run("policy convert a.fgp b.json").exit_code, 0);

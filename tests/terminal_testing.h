@@ -85,6 +85,7 @@ inline std::string RunOnTerminal(const std::string& command, int rows, int colum
   int terminal = -1;
   const pid_t child = ::forkpty(&terminal, nullptr, nullptr, &size);
   if (child == 0) {
+    ::setenv("TERM", "xterm", 1);
     ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
     ::_exit(127);
   }

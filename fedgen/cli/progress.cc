@@ -48,8 +48,9 @@ std::string ProgressLine(const std::string& what, const std::string& unit, std::
                          std::int64_t total, double seconds, int columns) {
   const double share = total > 0 ? static_cast<double>(done) / static_cast<double>(total) : 1.0;
   const double rate = seconds > 0 ? static_cast<double>(done) / seconds : 0;
-  const std::string left =
-      rate > 0 ? DurationText(static_cast<double>(total - done) / rate) + " left" : "";
+  const std::string left = rate > 0 && done < total
+                               ? DurationText(static_cast<double>(total - done) / rate) + " left"
+                               : "";
   const std::string after =
       fmt::format(" {:3.0f} %  {}{}/s  {}", 100 * share, Rate(rate), unit, left);
   const int room = columns - 1 - static_cast<int>(what.size() + after.size() + 3);

@@ -14,6 +14,8 @@ TEST(Progress, LineShowsShareRateAndTimeLeft) {
       "evaluate [..............................]   0 %  500.0 k episodes/s  20 min 00 s left");
   EXPECT_EQ(ProgressLine("generate", "worlds", 0, 10, 0.0),
             "generate [..............................]   0 %  0 worlds/s  ");
+  EXPECT_EQ(ProgressLine("generate", "worlds", 10, 10, 2.0),
+            "generate [##############################] 100 %  5 worlds/s  ");
 }
 
 // The bar gives way, then the end of the line: a line that wraps is not wiped.
