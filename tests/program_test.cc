@@ -571,6 +571,9 @@ TEST_F(CertificateCli, AnswerAChallenge) {
                                     json["policy_sha256"].get<std::string>(),
                                     json["task_sha256"].get<std::string>()));
   ExpectMistake("certify " + question_, 2, "--output is required");
+  // A file of 300 worlds does not choose to be tested on 300.
+  EXPECT_THAT(Run("verify c.json " + question_ + "--challenge w").out,
+              HasSubstr("of 10,000 worlds that your word drew"));
   // An honest file is not contradicted, a bold one is; without driving nothing is known.
   EXPECT_EQ(Run("verify c.json " + question_ + "--challenge w -n 3000").exit_code, 0);
   Tamper("safe_arrival", 0.9999);
