@@ -90,9 +90,10 @@ std::vector<Floor::Method> AllMethods(std::string_view net) {
 
 }  // namespace
 
-Floor::Floor(std::string_view net) {
+Floor::Floor(std::string_view net) : Floor(AllMethods(net)) {}
+
+Floor::Floor(const std::vector<Method>& methods) {
   // Best of several short tries each, so that a disturbed try does not decide.
-  const std::vector<Method> methods = AllMethods(net);
   double best_speed = 0;
   for (int round = 0; round < 5; ++round) {
     for (const Method& method : methods) {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace fedgen {
 
@@ -17,21 +18,24 @@ namespace fedgen {
 // best. It needs a processor with AVX2 and FMA.
 class Floor {
  public:
-  /// net: one of kBenchNets. Takes about half a second.
-  explicit Floor(std::string_view net);
-
-  /// Multiplies for about `seconds`. Returns samples per second.
-  double Run(double seconds) const;
-
-  /// What was chosen, e.g. "rows, fixed sizes, batch 192".
-  const std::string& choice() const { return best_.name; }
-
   /// One way to multiply.
   struct Method {
     std::string name;
     int batch = 0;                   // samples
     std::function<void()> multiply;  // passes one batch through all layers
   };
+
+  /// net: one of kBenchNets. Takes about half a second.
+  explicit Floor(std::string_view net);
+
+  /// The fastest of other ways.
+  explicit Floor(const std::vector<Method>& methods);
+
+  /// Multiplies for about `seconds`. Returns samples per second.
+  double Run(double seconds) const;
+
+  /// What was chosen, e.g. "rows, fixed sizes, batch 192".
+  const std::string& choice() const { return best_.name; }
 
  private:
   Method best_;

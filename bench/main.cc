@@ -4,6 +4,7 @@
 //
 //   fedgen-bench rollout [--json] [--save STEM] [--worlds N] [--seconds S]
 //   fedgen-bench training [--json] [--seconds S]
+//   fedgen-bench learning [--json] [--seconds S]
 
 #include <fmt/format.h>
 
@@ -11,6 +12,7 @@
 #include <cstdio>
 #include <string>
 
+#include "bench/learning_bench.h"
 #include "bench/rollout_bench.h"
 #include "bench/training_bench.h"
 #include "fedgen/base/file.h"
@@ -35,6 +37,13 @@ Result<void> RunTraining(double seconds, bool as_json) {
   const auto row = RunTrainingBench(seconds);
   if (!row) return row.error();
   fmt::print("{}\n", as_json ? TrainingBenchToJson(*row) : TrainingBenchToLine(*row));
+  return {};
+}
+
+Result<void> RunLearning(double seconds, bool as_json) {
+  const auto rows = RunLearningBench(seconds);
+  if (!rows) return rows.error();
+  fmt::print("{}", as_json ? LearningBenchToJson(*rows) : LearningBenchToTable(*rows));
   return {};
 }
 
@@ -63,10 +72,18 @@ int main(int argc, char** argv) {
   training->add_option("--seconds", training_seconds, "Time for each contestant")
       ->check(CLI::Range(0.01, 3600.0))
       ->capture_default_str();
+  double learning_seconds = 1;
+  CLI::App* learning = app.add_subcommand(
+      "learning", "Backpropagation through many samples, against its products alone");
+  learning->add_flag("--json", json, "Print one JSON object instead of a table");
+  learning->add_option("--seconds", learning_seconds, "Time for each contestant and network")
+      ->check(CLI::Range(0.01, 3600.0))
+      ->capture_default_str();
   CLI11_PARSE(app, argc, argv);
 
-  const auto done = *training ? fedgen::RunTraining(training_seconds, json)
-                              : fedgen::RunRollout(options, json, stem);
+  const auto done = *training   ? fedgen::RunTraining(training_seconds, json)
+                    : *learning ? fedgen::RunLearning(learning_seconds, json)
+                                : fedgen::RunRollout(options, json, stem);
   if (!done) {
     fmt::print(stderr, "fedgen-bench: {}\n", done.error().message);
     return 1;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What must not allocate: drawing into a world that was drawn into before, and driving.
+// What must not allocate: drawing into a world that was drawn into before, driving, the passes
+// through networks that learn, and samples that are learned from.
 
 #include <gtest/gtest.h>
 
@@ -11,6 +12,8 @@
 #include <new>
 #include <vector>
 
+#include "fedgen/learn/network_kernel.h"
+#include "fedgen/learn/policy_gradient_testing.h"
 #include "fedgen/rollout/rollout.h"
 #include "tests/tasks.h"
 
@@ -113,6 +116,51 @@ TEST(Rollout, DoesNotAllocateForDrawnWorldsThatFit) {
   std::vector<Episode> episodes(500);
   EXPECT_GT(CountAllocations([&] { rollout.Run(drawn, 1, 0, episodes); }), 0);
   EXPECT_EQ(CountAllocations([&] { rollout.Run(drawn, 1, 500, episodes); }), 0);
+}
+
+TEST(Network, DoesNotAllocateAfterItIsMade) {
+  for (const Activation activation : {Activation::kRelu, Activation::kTanh}) {
+    const NetworkShape shape{{26, 32, 9, 1}, activation};
+    const std::vector<float> parameters(NumParameters(shape), 0.1F);
+    const std::vector<float> inputs(26, 0.5F);
+    const std::vector<const float*> rows(NetworkWorkspace::kRows, inputs.data());
+    std::vector<float> outputs(rows.size());
+    std::vector<float> gradient(parameters.size());
+    PackedNetwork network(shape);
+    NetworkWorkspace workspace(shape);
+    for (const Kernel kernel : {Kernel::kScalar, BestKernel()}) {
+      EXPECT_EQ(CountAllocations([&] {
+                  network.Pack(parameters);
+                  Forward(kernel, network, rows, workspace, outputs);
+                  Backward(kernel, network, rows, outputs, workspace, gradient);
+                }),
+                0);
+    }
+  }
+}
+
+// A round of learning allocates per step of the optimiser, never per sample: three times, for the
+// loop over a minibatch (OrderedParallelFor).
+TEST(PolicyGradient, AllocatesNothingForSamples) {
+  Task task = TextTask();
+  task.episode.horizon = 40;
+  for (const int episodes : {32, 128}) {
+    Given given;
+    given.net = std::get<Mlp>(RandomTextNet(task, Key(6)));
+    given.settings.grounds = {{task, 1, episodes}};
+    given.settings.options.epochs = 5;
+    given.settings.options.minibatch = 1000000;
+    given.settings.step.step = 1e-3;
+    given.settings.optimizer.kind = OptimizerOptions::Kind::kAdam;
+    given.settings.stop.rule = StopOptions::Rule::kNever;
+    given.settings.kernel = BestKernel();
+    PolicyGradient learner = given.Make();
+    std::vector<float> theta = ThetaOf(given.net);
+    Round(learner, 1, Key(7), theta);
+    learner.Measure(1, 10, theta, Key(7).Fork(1).Fork(0));
+    EXPECT_LE(CountAllocations([&] { learner.Improve(1, 10, Key(8), theta); }), 5 * 3)
+        << given.experience->steps.size() << " samples";
+  }
 }
 
 }  // namespace

@@ -132,19 +132,11 @@ TEST(Determinism, DoesNotMakeDifferentSeedsAlike) {
 
 struct TrainingCase {
   const char* name;
-  Algorithm algorithm;
+  TrainingSettings (*settings)();
   const char* golden;
 };
 
 void PrintTo(const TrainingCase& c, std::ostream* out) { *out << c.name; }
-
-constexpr TrainingCase kTraining[] = {
-    {"FedGen", Algorithm::kFedGen, "0205df2bd4d9e994"},
-    {"Local", Algorithm::kLocal, "be51bec5de2a5d9b"},
-    {"FedAvg", Algorithm::kFedAvg, "c0c409b797b61eb9"},
-    {"Centralized", Algorithm::kCentralized, "be61d7fd2567f21f"},
-    {"Single", Algorithm::kSingle, "adfcd4eb69834c44"},
-};
 
 // Learners that differ in everything a learner can choose, two of them stopping early.
 TrainingSettings SmallTraining(Algorithm algorithm) {
@@ -180,8 +172,71 @@ TrainingSettings SmallTraining(Algorithm algorithm) {
   return settings;
 }
 
-std::string TrainingHash(Algorithm algorithm, Kernel kernel, int num_threads) {
-  Federation federation = MakeFederation(SmallTraining(algorithm), Key(7), kernel, num_threads);
+// The same task for learners by policy gradient: ppo with everything it can be told, and plain.
+TrainingSettings SmallPolicyGradient(Algorithm algorithm) {
+  TrainingSettings settings = SmallTraining(algorithm);
+  settings.task.world.goal = {.offset = {4, 4}};  // within reach, so that some adopt
+  settings.task.robot.kind = RobotOptions::Kind::kDifferential;
+  for (LearnerSettings& learner : settings.learners) {
+    learner.estimator.kind = EstimatorOptions::Kind::kPolicyGradient;
+    learner.starts = 0;
+    learner.step.step = 0.01;
+    learner.optimizer.kind = OptimizerOptions::Kind::kAdam;
+    learner.stop.rule = StopOptions::Rule::kNever;
+    learner.cost.margin = 0.05;
+    learner.policy_gradient.episodes = 12;
+    learner.policy_gradient.minibatch = 200;
+    learner.policy_gradient.critic_hidden = {5};
+    learner.policy_gradient.refit_epochs = 2;
+  }
+  settings.learners[0].policy_gradient.way = true;
+  settings.learners[1].policy_gradient.hard_share = 0.5;
+  settings.learners[1].policy_gradient.crowding = 1.5;
+  settings.learners[0].stop = {StopOptions::Rule::kGradient, 1e6};
+  settings.learners[2].policy_gradient.method = PolicyGradientOptions::Method::kPlain;
+  settings.learners[2].optimizer.kind = OptimizerOptions::Kind::kSgd;
+  return settings;
+}
+
+template <Algorithm kAlgorithm>
+TrainingSettings Small() {
+  return SmallTraining(kAlgorithm);
+}
+template <Algorithm kAlgorithm>
+TrainingSettings SmallByPolicyGradient() {
+  return SmallPolicyGradient(kAlgorithm);
+}
+
+constexpr TrainingCase kTraining[] = {
+    {"FedGen", Small<Algorithm::kFedGen>, "0205df2bd4d9e994"},
+    {"Local", Small<Algorithm::kLocal>, "be51bec5de2a5d9b"},
+    {"FedAvg", Small<Algorithm::kFedAvg>, "c0c409b797b61eb9"},
+    {"Centralized", Small<Algorithm::kCentralized>, "be61d7fd2567f21f"},
+    {"Single", Small<Algorithm::kSingle>, "adfcd4eb69834c44"},
+    {"PolicyGradientFedGen", SmallByPolicyGradient<Algorithm::kFedGen>, "9f8e66f80dde45e5"},
+    {"PolicyGradientFedAvg", SmallByPolicyGradient<Algorithm::kFedAvg>, "6afeb8d661cb4c5d"},
+    {"PolicyGradientCentralized", SmallByPolicyGradient<Algorithm::kCentralized>,
+     "80c8516e4d1b39e8"},
+};
+
+// What a learner keeps in mind, as bytes.
+std::string MemoryOf(const Learner& learner) {
+  const auto* search = dynamic_cast<const GradientSearch*>(&learner.improver());
+  if (search == nullptr) return learner.improver().SaveState();
+  std::string bytes;
+  const auto add = [&](const void* data, std::size_t size) {
+    bytes.append(static_cast<const char*>(data), size);
+  };
+  const GradientSearchState& state = search->state();
+  add(state.sigma.data(), 4 * state.sigma.size());
+  for (const auto* values : {&state.optimizer.first, &state.optimizer.second}) {
+    add(values->data(), 8 * values->size());
+  }
+  return bytes;
+}
+
+std::string TrainingHash(const TrainingSettings& settings, Kernel kernel, int num_threads) {
+  Federation federation = MakeFederation(settings, Key(7), kernel, num_threads);
   for (int round = 0; round < 4; ++round) EXPECT_TRUE(federation.Round());
   std::string bytes;
   const auto add = [&](const void* data, std::size_t size) {
@@ -189,12 +244,8 @@ std::string TrainingHash(Algorithm algorithm, Kernel kernel, int num_threads) {
   };
   for (const auto& learner : federation.learners()) {
     const LearnerState& state = learner->state();
-    const GradientSearchState& search = SearchOf(*learner);
-    for (const auto* values : {&state.theta, &search.sigma})
-      add(values->data(), 4 * values->size());
-    for (const auto* values : {&search.optimizer.first, &search.optimizer.second}) {
-      add(values->data(), 8 * values->size());
-    }
+    add(state.theta.data(), 4 * state.theta.size());
+    bytes += MemoryOf(*learner);
     for (const double value : {state.y, state.b, state.zeta}) add(&value, sizeof value);
     for (const std::int64_t value : {state.episodes, std::int64_t{state.adoptions}}) {
       add(&value, sizeof value);
@@ -208,7 +259,7 @@ class TrainingDeterminismTest : public ::testing::TestWithParam<TrainingCase> {}
 TEST_P(TrainingDeterminismTest, GivesTheGoldenBitsForAnyThreadsAndKernel) {
   for (const int num_threads : {1, 2, 3, 8}) {
     for (const Kernel kernel : {Kernel::kScalar, BestKernel()}) {
-      EXPECT_EQ(TrainingHash(GetParam().algorithm, kernel, num_threads), GetParam().golden)
+      EXPECT_EQ(TrainingHash(GetParam().settings(), kernel, num_threads), GetParam().golden)
           << num_threads << " threads, " << KernelName(kernel);
     }
   }

@@ -57,9 +57,9 @@ class Training : public ProgramTest {
   std::string said_;
 
   // The arguments that start a small run.
-  std::vector<std::string> Start(const std::string& out) const {
+  std::vector<std::string> Start(const std::string& out, const std::string& options = "") const {
     std::vector<std::string> start = {"train", "--config", config_, "--out", out};
-    std::istringstream words(small_);
+    std::istringstream words(small_ + options);
     start.insert(start.end(), std::istream_iterator<std::string>(words), {});
     return start;
   }
@@ -256,18 +256,24 @@ TEST_F(Training, CanBeGivenMoreRounds) {
 }
 
 TEST_F(Training, SurvivesKillsAtAnyMoment) {
-  ASSERT_EQ(Run("train --config '" + config_ + "'" + small_ + "--out whole").exit_code, 0);
-  int kills = 0;
-  bool killed = RunAndKill(Start("broken"), 2);
-  for (std::uint64_t attempt = 0; killed && attempt < 60; ++attempt) {
-    ++kills;
-    // Between 2 and 7 lines: some starts get a few rounds far, some none.
-    const int lines = UniformInt(Key(5).Block(attempt)[0], 2, 7);
-    killed = RunAndKill({"train", "--resume", "broken", "-t", "1"}, lines);
+  for (const std::string learner :
+       {"", "--set learner.estimator=policy-gradient --set learner.policy_gradient.episodes=32"}) {
+    fs::remove_all(directory_ / "whole");
+    fs::remove_all(directory_ / "broken");
+    ASSERT_EQ(Run("train --config '" + config_ + "'" + small_ + learner + " --out whole").exit_code,
+              0);
+    int kills = 0;
+    bool killed = RunAndKill(Start("broken", learner), 2);
+    for (std::uint64_t attempt = 0; killed && attempt < 60; ++attempt) {
+      ++kills;
+      // Between 2 and 7 lines: some starts get a few rounds far, some none.
+      const int lines = UniformInt(Key(5).Block(attempt)[0], 2, 7);
+      killed = RunAndKill({"train", "--resume", "broken", "-t", "1"}, lines);
+    }
+    ASSERT_EQ(Run("train --resume broken").exit_code, 0) << "again: it was over already";
+    EXPECT_GE(kills, 2);
+    ExpectSameRuns("whole", "broken");
   }
-  ASSERT_EQ(Run("train --resume broken").exit_code, 0) << "again: it was over already";
-  EXPECT_GE(kills, 2);
-  ExpectSameRuns("whole", "broken");
 }
 
 TEST_F(Training, SaysHowToGoOnWhenItIsInterrupted) {
@@ -465,6 +471,7 @@ TEST_F(Training, RunsEveryAlgorithmAndOption) {
   for (const char* options :
        {"--algorithm local", "--algorithm fedavg", "--algorithm centralized", "--algorithm single",
         "--set learner.estimator=finite-differences", "--set learner.optimizer=clipup",
+        "--set learner.estimator=policy-gradient --set learner.policy_gradient.episodes=32",
         "--set learner.stop=auto", "--set learner.cost=plain --set learner.sigma_rate=0.5",
         "--set policy.normalisation=measured", "--learners 2",
         "--set learner.bias=0.05 --set learner.starts=2",
@@ -490,6 +497,35 @@ TEST_F(Training, EstimatesWhatTheTheoremsAskFor) {
   EXPECT_THAT(ran.out, HasSubstr("smoothness Lambda_1 "));
   EXPECT_THAT(ran.out, HasSubstr("r <= 1 / (2 Lambda_1) "));
   EXPECT_THAT(ran.out, HasSubstr("q >= 4 s-bar "));
+}
+
+// Its z is another: numbers of evolution strategies would be wrong ones.
+TEST_F(Training, EstimatesNothingForPolicyGradients) {
+  const Ran ran = Run("estimate --config '" + config_ + "'" + small_ +
+                      "--repeats 3 --set learner.estimator=policy-gradient");
+  EXPECT_EQ(ran.exit_code, 3);
+  EXPECT_EQ(ran.out, "");
+  EXPECT_EQ(ran.err, "fedgen: " + config_ +
+                         ": learner.estimator = policy-gradient: only what evolution and "
+                         "finite-differences estimate is measured here\n");
+}
+
+// Before it learns anything, a student of the gap follower arrives more often than a policy that
+// was drawn.
+TEST_F(Training, BeginsWithWhatATeacherDoes) {
+  const auto safe_rate = [&](const std::string& name, const std::string& options) {
+    const Ran ran = Run("train --config '" + config_ + "'" + small_ + options +
+                        " --set federation.rounds=1 --out '" + (directory_ / name).string() + "'");
+    EXPECT_EQ(ran.exit_code, 0) << ran.err;
+    std::istringstream rows(Slurp(directory_ / name / "truth.csv"));
+    std::string row;
+    std::getline(rows, row);
+    std::getline(rows, row);  // of round 0, learner 1; the last number is the rate
+    return std::stod(row.substr(row.rfind(',') + 1));
+  };
+  const std::string taught =
+      "--set policy.imitate=gap-follower --set policy.imitation_episodes=300 ";
+  EXPECT_GT(safe_rate("taught", taught), safe_rate("drawn", "") + 0.2);
 }
 
 }  // namespace

@@ -25,7 +25,8 @@ struct EvaluateCommand {
   bool anyway = false;                 // it may drive a body that it was not made for
   std::optional<std::int64_t> worlds;  // 10000, or all of world_file
   std::string world_file;
-  int threads = 0;  // 0: as many as there are cores
+  bool crossable = false;  // search a way where the policy fails
+  int threads = 0;         // 0: as many as there are cores
   std::uint64_t seed = 1;
   std::string kernel = "auto";
   bool json = false;

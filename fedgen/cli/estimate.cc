@@ -12,18 +12,30 @@
 #include "fedgen/learn/stop_rule.h"
 #include "fedgen/policy/policy_file.h"
 #include "fedgen/run/config.h"
+#include "fedgen/run/local_run.h"
 
 namespace fedgen {
 
 Result<void> RunEstimate(const EstimateCommand& command) {
   const int num_threads = FEDGEN_TRY(NumThreads(command.threads));
-  const Config config = FEDGEN_TRY(LoadConfig(command.config, command.overrides));
+  Config config = FEDGEN_TRY(LoadConfig(command.config, command.overrides));
   const TrainingSettings& settings = config.training;
   const LearnerSettings& learner = settings.learners.front();
+  if (ByPolicyGradient(learner)) {
+    return Error{ErrorCode::kConfig,
+                 fmt::format("{}: learner.estimator = policy-gradient: only what evolution and "
+                             "finite-differences estimate is measured here",
+                             command.config)};
+  }
   const Key key = Key(command.seed).Fork(Stream::kLearner).Fork(0);
 
-  Mlp mlp = command.policy.empty() ? InitialPolicy(settings, learner, key, BestKernel())
-                                   : FEDGEN_TRY(LoadPolicy(command.policy));
+  if (command.policy.empty()) {
+    FEDGEN_TRY(
+        LoadGivenPolicies(command.anyway ? OtherBodies::kAllow : OtherBodies::kRefuse, config));
+  }
+  Mlp mlp = command.policy.empty()
+                ? InitialPolicy(settings, learner, key, BestKernel(), num_threads)
+                : FEDGEN_TRY(LoadPolicy(command.policy));
   const auto differs = command.anyway ? ForgetBody(BodyOf(settings.task), mlp) : std::nullopt;
   if (const auto mismatch = FindMismatch(mlp, ShapeOf(settings))) {
     return Error{ErrorCode::kMismatch, fmt::format("{}: {}", command.policy, *mismatch)};

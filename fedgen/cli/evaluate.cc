@@ -85,13 +85,23 @@ Result<void> RunEvaluate(const EvaluateCommand& command) {
   }
 
   Progress progress("evaluate", "episodes", options.num_worlds * options.starts_per_world);
-  const Tally tally = Evaluate(task, driving.policy, source, options,
-                               [&](std::int64_t done) { progress.Update(done); });
+  std::vector<bool> arrived;
+  const Tally tally = Evaluate(
+      task, driving.policy, source, options, [&](std::int64_t done) { progress.Update(done); },
+      [&](std::int64_t /*index*/, const Episode& episode) {
+        if (command.crossable) arrived.push_back(episode.outcome == Outcome::kReachedGoal);
+      });
 
   Evaluation evaluation;
   evaluation.tally = tally;
   evaluation.seconds = progress.seconds();
   progress.Wipe();
+  if (command.crossable) {
+    Progress search("search", "episodes", tally.episodes - tally.reached);
+    evaluation.crossable =
+        FindCrossable(task, source, options, arrived,
+                      [&](std::int64_t done, std::int64_t /*total*/) { search.Update(done); });
+  }
   evaluation.starts_per_world = options.starts_per_world;
   evaluation.census = !command.world_file.empty();
   if (!evaluation.census) evaluation.seed = command.seed;

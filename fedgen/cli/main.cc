@@ -185,6 +185,9 @@ void AddEvaluate(CLI::App& app, Work& work) {
   AddInteger(verb, "-n,--worlds", command->worlds,
              "how many worlds [10000, or all of --world-file]", 1, kMostWorlds);
   AddName(verb, "--world-file", command->world_file, "drive through these worlds; none are drawn");
+  verb->add_flag("--crossable", command->crossable,
+                 "where the policy fails, let a search that knows the map look for a way: how many "
+                 "worlds can be crossed at least");
   AddThreads(verb, command->threads);
   AddSeed(verb, command->seed, "which worlds are drawn [1]");
   verb->add_option("--kernel", command->kernel,

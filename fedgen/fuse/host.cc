@@ -72,7 +72,7 @@ RoundMessage Host::Contribute(Learner& learner, LearnerRound& row, RoundReport& 
   row.phase = learner.resting() ? LearnerPhase::kResting : LearnerPhase::kStopped;
   const bool runs = !learner.state().stopped;
   if (runs) {
-    const Look look = learner.Collect(k);  // (y, z)(k-1) on fresh worlds
+    const Look look = learner.Collect(k, options_.rounds);  // (y, z)(k-1) on fresh worlds
     row.z_norm = look.z_norm;
     row.spread = look.spread;
     row.threshold = look.threshold;

@@ -20,9 +20,9 @@ void Learner::Begin(const Welcome& welcome) {
   if (!welcome.start.empty()) state_.theta = welcome.start;
 }
 
-Look Learner::Collect(int k) {
+Look Learner::Collect(int k, int num_rounds) {
   const Key key = secret_.Fork(Stream::kTraining).Fork(static_cast<std::uint64_t>(k));
-  Look look = improver_->Measure(state_.theta, key);
+  Look look = improver_->Measure(k, num_rounds, state_.theta, key);
   state_.y = look.y;
   state_.b = options_.bias;
   state_.measured_round = k;

@@ -76,7 +76,7 @@ class Learner {
   /// Before the first round: what the Cloud says about where it begins.
   void Begin(const Welcome& welcome);
   /// Line 6 of Algorithm 1: measures theta on round k's fresh worlds.
-  Look Collect(int k);
+  Look Collect(int k, int num_rounds);
   /// Takes stock if it is time to; returns whether it did.
   bool TakeStock(int k);
   /// Line 8: what it tells the Cloud.

@@ -17,7 +17,7 @@ using ::testing::IsEmpty;
 // A learner that measured y = 0.75 and has stopped; b = 0.125.
 std::unique_ptr<Learner> Stopped() {
   auto learner = MakeTestLearner(0, WithBias(0.125), Always(0.75, 0), {1}, Key(1));
-  learner->Collect(1);
+  learner->Collect(1, 10);
   learner->Update(1, 100);
   EXPECT_TRUE(learner->state().stopped);
   return learner;
@@ -53,13 +53,13 @@ TEST(Learner, BeginsAgainWhenItAdopts) {
                                  }),
                                  {1}, Key(1));
   for (int k = 1; k <= 3; ++k) {
-    learner->Collect(k);
+    learner->Collect(k, 10);
     learner->Update(k, 100);
   }
   EXPECT_EQ(SearchOf(*learner).optimizer.steps, 3);
   EXPECT_LT(SearchOf(*learner).sigma[0], 0.1F);
   calm = true;
-  learner->Collect(4);
+  learner->Collect(4, 10);
   learner->Update(4, 100);
   ASSERT_TRUE(learner->state().stopped);
   EXPECT_EQ(learner->state().first_stop, 4);
@@ -79,7 +79,7 @@ TEST(Learner, BeginsAgainWhenItAdopts) {
   EXPECT_EQ(state.adoptions, 1);
   EXPECT_EQ(state.origin, LearnerId(7));
   // It stops again: the first stop stays the first.
-  learner->Collect(5);
+  learner->Collect(5, 10);
   learner->Update(5, 100);
   EXPECT_TRUE(learner->state().stopped);
   EXPECT_EQ(learner->state().first_stop, 4);
@@ -100,10 +100,10 @@ TEST(Learner, GoesOnCountingRoundsThroughAnAdoption) {
                         return m;
                       }),
                       {1}, Key(1));
-  learner->Collect(1);
+  learner->Collect(1, 10);
   learner->Update(1, 100);
   ASSERT_TRUE(learner->Fuse(From(1, 0.25, 0.125), true));
-  learner->Collect(6);
+  learner->Collect(6, 10);
   learner->Update(6, 100);
   EXPECT_EQ(learner->state().theta[0], 42 - 1.5F / 6);
 }
@@ -129,7 +129,7 @@ TEST(Learner, TakesStockWhenItIsTime) {
                       }),
                       {1}, Key(1));
   const auto round = [&](int k) {
-    if (!learner->state().stopped) learner->Collect(k);
+    if (!learner->state().stopped) learner->Collect(k, 10);
     const bool took = learner->TakeStock(k);
     if (!learner->state().stopped) learner->Update(k, 100);
     return took;
@@ -164,13 +164,13 @@ TEST(Learner, MovesSigmaByATenthAtMostAndWithinAFactorOfTen) {  // Eq. 20
     options.step.step = 0.5;
     options.sigma_rate = 2;
     auto small = MakeTestLearner(0, options, Always(0.5, 2, 0.25 * sign), {0}, Key(1));
-    small->Collect(1);
+    small->Collect(1, 10);
     small->Update(1, 10);
     EXPECT_NEAR(SearchOf(*small).sigma[0], 0.1 * std::exp(-0.1 * 0.25 * sign), 1e-8);
     auto learner = MakeTestLearner(0, options, Always(0.5, 2, 1e6 * sign), {0}, Key(1));
     double before = 0.1;
     for (int k = 1; k <= 60; ++k) {
-      learner->Collect(k);
+      learner->Collect(k, 10);
       learner->Update(k, 60);
       const double sigma = static_cast<double>(SearchOf(*learner).sigma[0]);
       EXPECT_LE(std::fabs(std::log(sigma / before)), 0.1 + 1e-6);
@@ -193,7 +193,7 @@ TEST(Learner, DrawsFreshWorldsEveryRoundAndForEveryUse) {
   for (int i = 0; i < 2; ++i) {
     auto learner =
         MakeTestLearner(i, WithBias(0.1), std::make_unique<Scripted>(record), {0}, Key(1));
-    for (int k = 1; k <= 3; ++k) learner->Collect(k);
+    for (int k = 1; k <= 3; ++k) learner->Collect(k, 10);
     const Submission judged = learner->Judge({learner->id(), LearnerId(1), {4}}, 3);
     EXPECT_EQ(judged.learner, LearnerId::Cloud());
     EXPECT_EQ(judged.round, 3);
@@ -211,7 +211,7 @@ TEST(Learner, DrawsFreshWorldsEveryRoundAndForEveryUse) {
 // need to know.
 class ThreeSteps final : public Improver {
  public:
-  Look Measure(std::span<const float> theta, Key /*key*/) override {
+  Look Measure(int /*k*/, int /*num_rounds*/, std::span<const float> theta, Key /*key*/) override {
     Look look;
     look.y = std::min(1.0, std::fabs(static_cast<double>(theta[0])));
     look.episodes = 3;
@@ -223,7 +223,7 @@ class ThreeSteps final : public Improver {
   }
   double StepLength(int /*k*/, int /*num_rounds*/) const override { return 0; }
   Value MeasureValue(std::span<const float> theta, std::int64_t worlds, Key key) override {
-    return {Measure(theta, key).y, 0, worlds, worlds};
+    return {Measure(1, 1, theta, key).y, 0, worlds, worlds};
   }
   void Restart() override { steps_ = 0; }
   std::string SaveState() const override { return ToBytes(steps_); }
@@ -244,13 +244,13 @@ TEST(Learner, ImprovesByWhateverItIsGiven) {
   auto improver = std::make_unique<ThreeSteps>();
   const ThreeSteps& steps = *improver;
   Learner learner(LearnerId(4), {}, std::move(improver), {1}, Key(1));
-  EXPECT_EQ(learner.Collect(1).y, 1);
+  EXPECT_EQ(learner.Collect(1, 10).y, 1);
   EXPECT_TRUE(learner.Update(1, 10));
   EXPECT_EQ(learner.state().theta[0], 1 - 3 * 0.125F);
-  learner.Collect(2);
+  learner.Collect(2, 10);
   EXPECT_TRUE(learner.Update(2, 10));
   EXPECT_EQ(learner.improver().SaveState(), ToBytes(6));
-  learner.Collect(3);
+  learner.Collect(3, 10);
   EXPECT_FALSE(learner.Update(3, 10));  // two more steps, and it is there
   EXPECT_TRUE(learner.state().stopped);
   EXPECT_EQ(learner.state().first_stop, 3);

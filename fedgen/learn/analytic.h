@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "fedgen/learn/cost_source.h"
+#include "fedgen/learn/estimator.h"
 #include "fedgen/learn/objective.h"
 
 namespace fedgen {

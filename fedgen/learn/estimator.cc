@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "fedgen/base/aligned.h"
+#include "fedgen/base/check.h"
 #include "fedgen/base/parallel.h"
 #include "fedgen/learn/normal_kernel.h"
 
@@ -217,13 +218,25 @@ class FiniteDifferences final : public Estimator {
   }
 };
 
+// For who does not learn from costs.
+class ValuesOnly final : public Estimator {
+ public:
+  using Estimator::Estimator;
+
+  Measurement Measure(const Search& /*search*/, Key /*key*/) override {
+    FEDGEN_CHECK(false, "estimator = {}: makes no gradient from costs", NameOf(options_.kind));
+  }
+};
+
 }  // namespace
 
 void Describe(OptionVisitor& visitor, EstimatorOptions& options) {
   auto& [kind, pairs, shaping] = options;
   visitor.Choice({"estimator", "",
                   "How the way down is felt for: by random changes of all parameters "
-                  "at once (Eq. 19), or by finite differences (Eq. 24)."},
+                  "at once (Eq. 19), by finite differences (Eq. 24), or by noise on the control in "
+                  "every single "
+                  "step and a critic ([learner.policy_gradient], Eq. 46 to 51)."},
                  kind);
   visitor.Integer(
       {"pairs", "", "How many directions are tried in a round, each forwards and backwards."},
@@ -237,10 +250,15 @@ void Describe(OptionVisitor& visitor, EstimatorOptions& options) {
 std::unique_ptr<Objective> MakeEstimator(const EstimatorOptions& options,
                                          std::shared_ptr<CostSource> costs, Kernel kernel,
                                          int num_threads) {
-  if (options.kind == EstimatorOptions::Kind::kFiniteDifferences) {
-    return std::make_unique<FiniteDifferences>(options, std::move(costs), kernel, num_threads);
+  switch (options.kind) {
+    case EstimatorOptions::Kind::kEvolution:
+      return std::make_unique<EvolutionStrategies>(options, std::move(costs), kernel, num_threads);
+    case EstimatorOptions::Kind::kFiniteDifferences:
+      return std::make_unique<FiniteDifferences>(options, std::move(costs), kernel, num_threads);
+    case EstimatorOptions::Kind::kPolicyGradient:
+      return std::make_unique<ValuesOnly>(options, std::move(costs), kernel, num_threads);
   }
-  return std::make_unique<EvolutionStrategies>(options, std::move(costs), kernel, num_threads);
+  return nullptr;
 }
 
 void CentreRanks(std::vector<double>& costs) {

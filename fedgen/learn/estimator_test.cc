@@ -106,6 +106,15 @@ Moments MomentsOf(Objective& objective, const Search& search, int trials) {
   return moments;
 }
 
+TEST(MakeEstimator, MeasuresOnlyValuesForAPolicyGradient) {
+  const auto values =
+      MakeEstimator({.kind = Kind::kPolicyGradient},
+                    std::make_shared<PlainCosts>([](std::span<const float>) { return 0.25; }),
+                    Kernel::kScalar, 1);
+  EXPECT_EQ(values->MeasureValue(std::vector<float>{1}, 3, Key(1)).y, 0.25);
+  EXPECT_DEATH(values->Measure({{1}, {1}}, Key(1)), "estimator = policy-gradient");
+}
+
 TEST(Evolution, IsUnbiasedOnALinearCostWithTheKnownVariance) {  // Eq. 19, below Eq. 24
   const auto objective = Make(Options(Kind::kEvolution, 5), Linear());
   const Search search{{0, 0, 0, 0, 0, 0}, {0.1F, 0.2F, 0.1F, 0.3F, 0.1F, 0.1F}};

@@ -55,7 +55,7 @@ GradientSearch::GradientSearch(const GradientSearchOptions& options,
   state_.sigma = initial_sigma_;
 }
 
-Look GradientSearch::Measure(std::span<const float> theta, Key key) {
+Look GradientSearch::Measure(int /*k*/, int /*num_rounds*/, std::span<const float> theta, Key key) {
   measurement_ = objective_->Measure({{theta.begin(), theta.end()}, state_.sigma}, key);
   Look look;
   look.y = measurement_->y;

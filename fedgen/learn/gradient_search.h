@@ -48,7 +48,7 @@ class GradientSearch final : public Improver {
   GradientSearch(const GradientSearchOptions& options, std::unique_ptr<Objective> objective,
                  std::vector<float> sigma);
 
-  Look Measure(std::span<const float> theta, Key key) override;
+  Look Measure(int k, int num_rounds, std::span<const float> theta, Key key) override;
   Step Improve(int k, int num_rounds, Key key, std::span<float> theta) override;
   double StepLength(int k, int num_rounds) const override;
   Value MeasureValue(std::span<const float> theta, std::int64_t worlds, Key key) override;

@@ -29,7 +29,7 @@ TEST(GradientSearch, StepsDownWhatItMeasured) {
   options.stop.rule = StopOptions::Rule::kNever;
   GradientSearch search = Make(options);
   std::vector<float> theta = {-1, 0.5F};
-  const Look look = search.Measure(theta, Key(3));
+  const Look look = search.Measure(1, 10, theta, Key(3));
   EstimatorOptions estimator;
   estimator.pairs = 6;
   const Measurement m =
@@ -78,7 +78,7 @@ TEST(GradientSearch, StepsSigmaDownItsGradientAsPrinted) {
                         {0.5F, 0.5F, 0.5F, 0.0F});
   std::vector<float> theta(4, 0.0F);
   const auto improve = [&](int k) {
-    const Look look = search.Measure(theta, Key(1));
+    const Look look = search.Measure(1, 10, theta, Key(1));
     EXPECT_TRUE(search.Improve(k, 10, Key(), theta).moved);
     return look.remark;
   };
@@ -118,7 +118,7 @@ TEST(GradientSearch, StopsBelowTheThresholdAndLeavesTheta) {
   options.stop.threshold = 1e9;
   GradientSearch search = Make(options);
   std::vector<float> theta = {-1, 0.5F};
-  EXPECT_EQ(search.Measure(theta, Key(3)).threshold, 1e9);
+  EXPECT_EQ(search.Measure(1, 10, theta, Key(3)).threshold, 1e9);
   EXPECT_FALSE(search.Improve(1, 100, Key(), theta).moved);
   EXPECT_EQ(theta, (std::vector<float>{-1, 0.5F}));
 }
@@ -135,7 +135,7 @@ TEST(GradientSearch, RemembersWhatTheNextStepsDependOn) {
     GradientSearch search = Make(options), other = Make(options);
     std::vector<float> theta = {-1, 0.5F};
     const auto improve = [](GradientSearch& s, int k, std::vector<float>& at) {
-      s.Measure(at, Key(3).Fork(static_cast<std::uint64_t>(k)));
+      s.Measure(k, 10, at, Key(3).Fork(static_cast<std::uint64_t>(k)));
       ASSERT_TRUE(s.Improve(k, 100, Key(), at).moved);
     };
     for (int k = 1; k <= 5; ++k) improve(search, k, theta);
@@ -172,12 +172,12 @@ TEST(GradientSearch, SaysWhenItsAutomaticThresholdStopsItAtOnce) {
   options.stop.rule = StopOptions::Rule::kAuto;
   GradientSearch search = Make(options);
   std::vector<float> theta = {-1, 0.5F};
-  const Look first = search.Measure(theta, Key(3));
+  const Look first = search.Measure(1, 10, theta, Key(3));
   EXPECT_EQ(*first.threshold, 4 * *first.spread);
   ASSERT_LT(*first.z_norm, *first.threshold);
   EXPECT_THAT(first.remark, HasSubstr("is below q"));
   EXPECT_FALSE(search.Improve(1, 100, Key(), theta).moved);
-  const Look second = search.Measure(theta, Key(4));
+  const Look second = search.Measure(1, 10, theta, Key(4));
   EXPECT_EQ(second.threshold, first.threshold);
   EXPECT_EQ(second.remark, "");
 }

@@ -15,12 +15,12 @@ namespace fedgen {
 
 // How one learner improves its policy between two exchanges with the others.
 //
-//   const Look look = improver.Measure(theta, key);       // y at theta, on fresh worlds
-//   const Step step = improver.Improve(k, K, key, theta); // theta moves, or the learner stops
+//   const Look look = improver.Measure(k, K, theta, key);  // y at theta, on fresh worlds
+//   const Step step = improver.Improve(k, K, key, theta);  // theta moves, or the learner stops
 //
 // Algorithm 1's improver takes one gradient step a round (learn/gradient_search.h). Another may
-// take several, and keep whatever it likes from round to round: nobody but its host's checkpoint
-// sees it.
+// take several, and keep whatever it likes from round to round (learn/policy_gradient.h): nobody
+// but its host's checkpoint sees it.
 
 /// What a round of measuring tells about the present policy.
 struct Look {
@@ -45,8 +45,9 @@ class Improver {
   Improver(const Improver&) = delete;
   Improver& operator=(const Improver&) = delete;
 
-  /// Measures theta on the fresh worlds that the key names, and keeps what Improve needs.
-  virtual Look Measure(std::span<const float> theta, Key key) = 0;
+  /// Measures theta in round k of num_rounds on the fresh worlds that the key names, and keeps what
+  /// Improve needs. The two follow each other: no other learner of the host measures in between.
+  virtual Look Measure(int k, int num_rounds, std::span<const float> theta, Key key) = 0;
 
   /// Moves theta by what the last Measure saw, in round k of num_rounds, by one step or several.
   /// The key names whatever more is drawn: no other use of the round has it. A step that did not

@@ -7,7 +7,7 @@
 
 #include "fedgen/base/kernel.h"
 #include "fedgen/base/option.h"
-#include "fedgen/learn/cost_source.h"
+#include "fedgen/learn/estimator.h"
 #include "fedgen/policy/mlp.h"
 #include "fedgen/rollout/rollout.h"
 

@@ -202,11 +202,28 @@ HWY_INLINE F Control(const Mlp& mlp, F output) {
   return Clamp(output, Set(0.0f) - limit, limit);
 }
 
-void DecideMlpLanes(const Mlp& mlp, int last, MlpWorkspace& workspace, Batch& batch) {
+/// The tile's inputs as rows, one for each slot.
+HWY_INLINE void TraceInputs(int num_inputs, int slot, const float* inputs, MlpTrace& trace) {
+  float* rows = trace.inputs.data() + static_cast<std::ptrdiff_t>(slot) * trace.stride;
+  for (int lane = 0; lane < kTile; ++lane) {
+    float* row = rows + static_cast<std::ptrdiff_t>(lane) * trace.stride;
+    for (int input = 0; input < num_inputs; ++input) row[input] = inputs[input * kTile + lane];
+  }
+}
+
+void OutputsToControlsLanes(const Mlp& mlp, int last, const float* outputs, Batch& batch) {
+  for (int slot = 0; slot < last; slot += kLanes) {
+    Store(Control(mlp, Load(outputs + slot)), batch.control.data() + slot);
+  }
+}
+
+void DecideMlpLanes(const Mlp& mlp, int last, MlpWorkspace& workspace, Batch& batch,
+                    MlpTrace* trace) {
   for (int slot = 0; slot < last; slot += kTile) {
     float* inputs = workspace.even.data();
     float* outputs = workspace.odd.data();
     EncodeTile(mlp, workspace, batch, slot, inputs);
+    if (trace != nullptr) TraceInputs(mlp.num_inputs(), slot, inputs, *trace);
     const float* weights = mlp.parameters.data();
     for (int layer = 0; layer < mlp.num_layers(); ++layer) {
       const int num_inputs = mlp.layer_inputs(layer);
@@ -222,7 +239,9 @@ void DecideMlpLanes(const Mlp& mlp, int last, MlpWorkspace& workspace, Batch& ba
       outputs = swap;
     }
     for (int part = 0; part < kTile; part += kLanes) {
-      Store(Control(mlp, Load(inputs + part)), batch.control.data() + slot + part);
+      const F output = Load(inputs + part);
+      if (trace != nullptr) Store(output, trace->outputs.data() + slot + part);
+      Store(Control(mlp, output), batch.control.data() + slot + part);
     }
   }
 }
@@ -246,6 +265,11 @@ MlpWorkspace::MlpWorkspace(const Mlp& mlp)
   std::copy(mlp.input_shift.begin(), mlp.input_shift.end(), shift.begin());
 }
 
+MlpTrace::MlpTrace(const Mlp& mlp, int capacity)
+    : stride(PadToLaneGroup(mlp.num_inputs())),
+      inputs(static_cast<std::size_t>(capacity) * static_cast<std::size_t>(stride)),
+      outputs(static_cast<std::size_t>(capacity)) {}
+
 void RawInputs(Kernel kernel, const Mlp& mlp, const Batch& batch, int slot,
                std::span<float> inputs) {
   FEDGEN_CHECK(inputs.size() == static_cast<std::size_t>(mlp.num_inputs()), "{} for {} inputs",
@@ -253,8 +277,16 @@ void RawInputs(Kernel kernel, const Mlp& mlp, const Batch& batch, int slot,
   FEDGEN_LANES_DISPATCH(kernel, RawInputsLanes)(mlp, batch, slot, inputs.data());
 }
 
-void DecideMlp(Kernel kernel, const Mlp& mlp, int last, MlpWorkspace& workspace, Batch& batch) {
-  FEDGEN_LANES_DISPATCH(kernel, DecideMlpLanes)(mlp, last, workspace, batch);
+void DecideMlp(Kernel kernel, const Mlp& mlp, int last, MlpWorkspace& workspace, Batch& batch,
+               MlpTrace* trace) {
+  FEDGEN_LANES_DISPATCH(kernel, DecideMlpLanes)(mlp, last, workspace, batch, trace);
+}
+
+void OutputsToControls(Kernel kernel, const Mlp& mlp, int last, std::span<const float> outputs,
+                       Batch& batch) {
+  FEDGEN_CHECK(outputs.size() >= batch.control.size(), "{} outputs for {} slots", outputs.size(),
+               batch.control.size());
+  FEDGEN_LANES_DISPATCH(kernel, OutputsToControlsLanes)(mlp, last, outputs.data(), batch);
 }
 
 }  // namespace fedgen

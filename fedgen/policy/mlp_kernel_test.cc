@@ -291,5 +291,75 @@ TEST(DecideMlp, DecidesEachSlotAlone) {
   }
 }
 
+// With a limit out of reach a clamp lets outputs through as they are. Inputs are those of RawInputs
+// after the normalisation, up to its reciprocals.
+TEST(MlpTrace, HasWhatEnteredAndWhatLeftTheLayersAndChangesNoControl) {
+  std::uint64_t trial = 0;
+  for (const Shape& shape : kShapes) {
+    const Lidar lidar({shape.num_beams, 5, -60, shape.num_beams > 1 ? 60.0 : -60.0});
+    for (const OutputMap map : {OutputMap::kClamp, OutputMap::kTanh}) {
+      for (const RangeCode code : {RangeCode::kRaw, RangeCode::kScaled, RangeCode::kInverse}) {
+        MlpOptions options;
+        options.hidden = shape.hidden;
+        options.range_code = code;
+        options.output_map = map;
+        options.goal_inputs = true;
+        const Key key = Key(69).Fork(trial++);
+        const Mlp mlp = DrawMlp(options, shape.num_beams, key);
+        Mlp unlimited = mlp;
+        unlimited.output_map = OutputMap::kClamp;
+        unlimited.control_limit = 1e30F;
+        Batch batch(40, lidar);
+        DrawSenses(key.Fork(4), lidar, batch);
+        for (const Kernel kernel : {Kernel::kScalar, BestKernel()}) {
+          const std::vector<float> outputs = Decide(kernel, unlimited, 37, batch);
+          const std::vector<float> controls = Decide(kernel, mlp, 37, batch);
+          MlpWorkspace workspace(mlp);
+          MlpTrace trace(mlp, batch.capacity);
+          DecideMlp(kernel, mlp, 37, workspace, batch, &trace);
+          std::vector<float> raw(static_cast<std::size_t>(mlp.num_inputs()));
+          for (std::size_t slot = 0; slot < 37; ++slot) {
+            ASSERT_EQ(trace.outputs[slot], outputs[slot]);
+            ASSERT_EQ(batch.control[slot], controls[slot]);
+            RawInputs(kernel, mlp, batch, static_cast<int>(slot), raw);
+            const float* seen = trace.inputs.data() + slot * static_cast<std::size_t>(trace.stride);
+            for (std::size_t input = 0; input < raw.size(); ++input) {
+              ASSERT_NEAR(seen[input],
+                          std::fma(raw[input], mlp.input_scale[input], mlp.input_shift[input]),
+                          4e-6);
+            }
+          }
+          // The map alone makes the controls of the outputs, in slots that exist and no others.
+          std::fill(batch.control.begin(), batch.control.end(), 99.0F);
+          OutputsToControls(kernel, mlp, 37, trace.outputs, batch);
+          for (std::size_t slot = 0; slot < 37; ++slot) {
+            ASSERT_EQ(batch.control[slot], controls[slot]);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(OutputsToControls, IsTheDocumentedMap) {  // Eq. 13
+  Batch batch(40, Lidar(kSymmetricFan));
+  AlignedVector<float> outputs(batch.control.size());
+  for (std::size_t slot = 0; slot < outputs.size(); ++slot)
+    outputs[slot] = Draw(Key(70), slot, -3, 3);
+  Mlp mlp = MakeMlp({}, 20, 5, 0.8);
+  for (const Kernel kernel : {Kernel::kScalar, BestKernel()}) {
+    mlp.output_map = OutputMap::kTanh;
+    OutputsToControls(kernel, mlp, 40, outputs, batch);
+    for (std::size_t slot = 0; slot < 40; ++slot) {
+      EXPECT_NEAR(batch.control[slot], 0.8 * std::tanh(static_cast<double>(outputs[slot])), 2e-7);
+    }
+    mlp.output_map = OutputMap::kClamp;
+    OutputsToControls(kernel, mlp, 40, outputs, batch);
+    for (std::size_t slot = 0; slot < 40; ++slot) {
+      EXPECT_EQ(batch.control[slot], std::clamp(outputs[slot], -0.8F, 0.8F));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace fedgen

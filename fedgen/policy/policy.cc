@@ -116,8 +116,9 @@ std::optional<std::string> FindMismatch(const Mlp& mlp, const Mlp& wanted) {
   return FirstOf(std::nullopt, FindBodyMismatch(mlp, *wanted.made_for));
 }
 
-Driver::Driver(const Policy& policy, const Body& body)
+Driver::Driver(const Policy& policy, const Body& body, MlpTrace* trace)
     : policy_(policy),
+      trace_(trace),
       robot_radius_(static_cast<float>(body.robot.radius)),
       control_limit_(static_cast<float>(ControlLimit(body.robot))) {
   if (const Mlp* mlp = std::get_if<Mlp>(&policy)) workspace_.emplace(*mlp);
@@ -129,7 +130,7 @@ Driver::Driver(const Policy& policy, const Body& body)
 
 void Driver::Decide(Kernel kernel, const Lidar& lidar, int last, Batch& batch) {
   if (const Mlp* mlp = std::get_if<Mlp>(&policy_); mlp != nullptr && workspace_) {
-    DecideMlp(kernel, *mlp, last, *workspace_, batch);
+    DecideMlp(kernel, *mlp, last, *workspace_, batch, trace_);
     return;
   }
   const auto* follower = std::get_if<GapFollower>(&policy_);

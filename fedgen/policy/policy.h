@@ -56,13 +56,16 @@ std::optional<std::string> FindMismatch(const Mlp& mlp, const Mlp& wanted);
 /// must outlive it.
 class Driver {
  public:
-  Driver(const Policy& policy, const Body& body);
+  /// With a trace, which must outlive it and have room for the batch, a network writes there what
+  /// it sees and says.
+  Driver(const Policy& policy, const Body& body, MlpTrace* trace = nullptr);
   /// Writes control for slots [0, last). Does not allocate.
   void Decide(Kernel kernel, const Lidar& lidar, int last, Batch& batch);
 
  private:
   const Policy& policy_;
   std::optional<MlpWorkspace> workspace_;
+  MlpTrace* trace_;
   float robot_radius_;   // m
   float control_limit_;  // rad or rad/s
   float full_turn_;      // rad turned in one step at the control limit

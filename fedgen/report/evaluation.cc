@@ -73,6 +73,11 @@ ProportionInterval CostInterval(const Evaluation& evaluation, double confidence)
   return HoeffdingInterval(std::clamp(mean, 0.0, 1.0), evaluation.worlds(), confidence);
 }
 
+ProportionInterval CrossableInterval(const Evaluation& evaluation, const Crossable& crossable,
+                                     double confidence) {
+  return {RateInterval(evaluation, crossable.crossed, confidence).low, 1};
+}
+
 std::string EvaluationJson(const Evaluation& evaluation) {
   CheckCounts(evaluation);
   const Tally& tally = evaluation.tally;
@@ -110,6 +115,12 @@ std::string EvaluationJson(const Evaluation& evaluation) {
   if (!evaluation.census) json["interval_confidence"] = kEvaluationConfidence;
   json["episodes"] = tally.episodes;
   json["starts_per_world"] = evaluation.starts_per_world;
+  if (const auto& crossable = evaluation.crossable) {
+    json["crossable_rate"] = rate(crossable->crossed);
+    json["crossable_rate_interval"] = ends(CrossableInterval(evaluation, *crossable));
+    json["searched"] = crossable->searched;
+    json["expansions"] = crossable->expansions;
+  }
   if (evaluation.seed) json["seed"] = *evaluation.seed;
   if (!evaluation.policy.empty()) json["policy"] = evaluation.policy;
   if (!evaluation.config.empty()) json["config"] = evaluation.config;
@@ -146,6 +157,17 @@ std::string EvaluationTable(const Evaluation& evaluation) {
   table += rate_row("safe arrival", tally.reached);
   table += rate_row("collision", tally.collided);
   table += rate_row("time-out", tally.timed_out);
+  if (const auto& crossable = evaluation.crossable) {
+    const double rate = PerEpisode(evaluation, static_cast<double>(crossable->crossed));
+    table += evaluation.census
+                 ? CensusRow("crossable", rate, samples)
+                 : UnitRow("crossable", rate, CrossableInterval(evaluation, *crossable),
+                           one_start ? "" : "Hoeffding", samples);
+    table += fmt::format(
+        "              at least: a search that knows the map finds a way in {} of the {} that the "
+        "policy failed in\n",
+        Grouped(crossable->crossed - tally.reached), Counted(crossable->searched, "episode"));
+  }
 
   const double cost = PerEpisode(evaluation, tally.cost_sum);
   table += evaluation.census

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "fedgen/certify/bounds.h"
-#include "fedgen/rollout/evaluate.h"
+#include "fedgen/rollout/planner.h"
 
 namespace fedgen {
 
@@ -28,10 +28,11 @@ inline constexpr double kEvaluationConfidence = 0.99;
 
 /// A measured evaluation. A field that is empty or absent is not reported.
 struct Evaluation {
-  Tally tally;               // episodes = worlds * starts_per_world >= 1
-  double seconds = 0;        // wall clock of the episodes; 0 if not measured
-  int starts_per_world = 1;  // >= 1
-  bool census = false;       // the worlds were given, not drawn
+  Tally tally;                         // episodes = worlds * starts_per_world >= 1
+  double seconds = 0;                  // wall clock of the episodes; 0 if not measured
+  int starts_per_world = 1;            // >= 1
+  bool census = false;                 // the worlds were given, not drawn
+  std::optional<Crossable> crossable;  // if somebody searched
   std::optional<std::uint64_t> seed;
   std::string policy;                  // a file or a built-in name
   std::string config;                  // a file
@@ -54,13 +55,20 @@ ProportionInterval RateInterval(const Evaluation& evaluation, std::int64_t count
 ProportionInterval CostInterval(const Evaluation& evaluation,
                                 double confidence = kEvaluationConfidence);
 
+/// The interval for the rate at which episodes can be crossed. It ends at 1: that a search finds no
+/// way proves nothing.
+ProportionInterval CrossableInterval(const Evaluation& evaluation, const Crossable& crossable,
+                                     double confidence = kEvaluationConfidence);
+
 /// One JSON object on one line, without a newline: worlds, then safe_rate, collision_rate,
 /// timeout_rate and mean_cost, each with its _interval [low, high] (null in a census),
 /// mean_distance (m), mean_arrival_time (s; null if no episode arrived), steps, steps_per_second
 /// (null if not measured), outcome_hash (16 hex digits), interval_method (of the rates),
 /// mean_cost_interval_method,
 /// interval_confidence (null in a census), episodes, starts_per_world, and what else was given of
-/// seed, policy, config, kernel, threads. Numbers have the digits that give the same double back.
+/// seed, policy, config, kernel, threads; after a search crossable_rate (at least), its _interval,
+/// searched (episodes) and expansions (at most, for each). Numbers have the digits that give the
+/// same double back.
 std::string EvaluationJson(const Evaluation& evaluation);
 
 /// A table of several lines, each ending in a newline.

@@ -165,5 +165,22 @@ TEST(EvaluationTable, SaysSoIfNothingArrivedOrNothingWasTimed) {
   EXPECT_THAT(table, Not(HasSubstr("steps/s")));
 }
 
+// What the search did not find may be there: the interval ends at 1.
+TEST(Evaluation, SaysHowManyWorldsCanBeCrossedAtLeast) {
+  Evaluation evaluation = TenThousandWorlds();
+  evaluation.crossable = Crossable{10'000, 8'217, 9'990, 3'650};
+  const double low = ClopperPearson(9'990, 10'000, 0.99).low;
+  const auto json = nlohmann::ordered_json::parse(EvaluationJson(evaluation));
+  EXPECT_EQ(json["crossable_rate"], 0.999);
+  EXPECT_EQ(json["crossable_rate_interval"][0], low);
+  EXPECT_EQ(json["crossable_rate_interval"][1], 1);
+  EXPECT_EQ(json["searched"], 8'217);
+  EXPECT_EQ(json["expansions"], 3'650);
+  const std::string table = EvaluationTable(evaluation);
+  EXPECT_THAT(table, HasSubstr("crossable     0.9990  [0.9978, 1.0000] (99 %, 10,000 worlds)\n"));
+  EXPECT_THAT(table,
+              HasSubstr("finds a way in 8,207 of the 8,217 episodes that the policy failed"));
+}
+
 }  // namespace
 }  // namespace fedgen

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "fedgen/base/text.h"
 #include "fedgen/report/evaluation.h"
 #include "fedgen/run/certify.h"
@@ -21,26 +23,79 @@ std::string AdoptionsText(const std::vector<LearnerState>& learners) {
                      Counted(static_cast<std::int64_t>(learners.size()), "learner"));
 }
 
-std::string RaceText(const RunSummary& summary) {
+// One driver in the worlds of the race, without the line's end.
+std::string DriverText(const RunSummary& summary, const std::string& name, const Tally& tally) {
   const double confidence = RaceConfidence(summary.race.size());
+  Evaluation evaluation;
+  evaluation.tally = tally;
+  evaluation.starts_per_world = summary.race_starts;
+  const ProportionInterval safe = RateInterval(evaluation, tally.reached, confidence);
+  const ProportionInterval cost = CostInterval(evaluation, confidence);
+  return fmt::format("  {:<12}  {:.4f} [{:.4f}, {:.4f}]  {:.4f} [{:.4f}, {:.4f}]", name,
+                     SafeRate(tally), safe.low, safe.high, MeanCost(tally), cost.low, cost.high);
+}
+
+// Whether learning was worth it, in one line.
+std::string ComparisonText(const Comparison& comparison, double winner, double gap_follower) {
+  switch (comparison.verdict) {
+    case Comparison::Verdict::kBetter:
+      return fmt::format(
+          "best.fgp does better than the gap follower, which learns nothing ({:.4f} against "
+          "{:.4f}, 99 %)\n",
+          winner, gap_follower);
+    case Comparison::Verdict::kWorse:
+      return fmt::format(
+          "the gap follower, which learns nothing, does better here ({:.4f} against {:.4f}, 99 %): "
+          "see docs/when-it-does-not-learn.md\n",
+          gap_follower, winner);
+    case Comparison::Verdict::kOpen:
+      break;
+  }
+  return fmt::format(
+      "best.fgp and the gap follower, which learns nothing, cannot be told apart by safe arrival "
+      "({:.4f} against {:.4f}, 99 %)\n",
+      winner, gap_follower);
+}
+
+std::string BaselinesText(const RunSummary& summary, const Baselines& baselines) {
+  std::string text = "to compare with, in the same worlds\n";
+  for (const Baseline& driver : baselines.drivers) {
+    text += DriverText(summary, driver.name, driver.tally) + "\n";
+  }
+  const Crossable& crossable = baselines.crossable;
+  Evaluation evaluation;
+  evaluation.tally.episodes = crossable.episodes;
+  evaluation.starts_per_world = summary.race_starts;
+  const double low = CrossableInterval(evaluation, crossable).low;
+  const double rate =
+      static_cast<double>(crossable.crossed) / static_cast<double>(crossable.episodes);
+  // Rounded down: it is a lower bound.
+  text += fmt::format("  can be crossed, at least: {:.4f} [{:.4f}, 1]",
+                      std::floor(1e4 * rate) / 1e4, std::floor(1e4 * low) / 1e4);
+  const std::int64_t drivers = crossable.episodes - crossable.searched;
+  text += crossable.searched == 0
+              ? " (in each of them somebody arrived)\n"
+              : fmt::format(
+                    " (a search that knows the map finds a way in {} of the {} in which nobody "
+                    "arrived)\n",
+                    Grouped(crossable.crossed - drivers), Counted(crossable.searched, "episode"));
+  return text + ComparisonText(baselines.with_gap_follower,
+                               SafeRate(summary.race[summary.winner].tally),
+                               SafeRate(baselines.drivers.back().tally));
+}
+
+std::string RaceText(const RunSummary& summary) {
   std::string text = fmt::format(
       "the race that selects the policy, {}{} each (99 % intervals; each column holds for all "
       "policies at once, so for the winner too)\n",
       Counted(summary.race.front().tally.episodes / summary.race_starts, "unseen world"),
       summary.race_starts == 1 ? "" : fmt::format(" with {} starts", summary.race_starts));
-  text += "  policy       safe arrival             cost J\n";
+  text += "  policy        safe arrival             cost J\n";
   for (std::size_t i = 0; i < summary.race.size(); ++i) {
-    const Racer& racer = summary.race[i];
-    Evaluation evaluation;
-    evaluation.tally = racer.tally;
-    evaluation.starts_per_world = summary.race_starts;
-    const ProportionInterval safe = RateInterval(evaluation, racer.tally.reached, confidence);
-    const ProportionInterval cost = CostInterval(evaluation, confidence);
-    text +=
-        fmt::format("  {:<11}  {:.4f} [{:.4f}, {:.4f}]  {:.4f} [{:.4f}, {:.4f}]{}\n", racer.name,
-                    SafeRate(racer.tally), safe.low, safe.high, MeanCost(racer.tally), cost.low,
-                    cost.high, i == summary.winner ? "  <- best.fgp" : "");
+    text += DriverText(summary, summary.race[i].name, summary.race[i].tally) +
+            (i == summary.winner ? "  <- best.fgp\n" : "\n");
   }
+  if (summary.baselines) text += BaselinesText(summary, *summary.baselines);
   return text;
 }
 

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <random>
 
 #include "fedgen/certify/bounds.h"
@@ -104,6 +105,35 @@ TEST(RunSummaryText, CountsWorldsNotStarts) {
   const ProportionInterval honest = HoeffdingInterval(0.9, 25, 0.995);
   EXPECT_THAT(text, HasSubstr(fmt::format("[{:.4f}, {:.4f}]", honest.low, honest.high)));
   EXPECT_THAT(text, HasSubstr("selects the policy, 25 unseen worlds with 4 starts each"));
+}
+
+TEST(RunSummaryText, SaysHowGoodItCouldBe) {
+  RunSummary summary = Sample();
+  EXPECT_THAT(RunSummaryText(summary), Not(HasSubstr("to compare with")));
+  Baselines& baselines = summary.baselines.emplace();
+  Tally gap = summary.race[1].tally;
+  gap.reached = 96;
+  baselines.drivers = {{"straight", summary.race[0].tally}, {"gap-follower", gap}};
+  baselines.crossable = {100, 3, 99, 30'000};
+  const ProportionInterval same = ClopperPearson(96, 100, 0.995);  // as the racers'
+  std::string text = RunSummaryText(summary);
+  EXPECT_THAT(text, HasSubstr(fmt::format("\n  gap-follower  0.9600 [{:.4f}, {:.4f}]  0.3700 [",
+                                          same.low, same.high)));
+  // Rounded down, and open above: the search may have missed a way.
+  const double low = std::floor(1e4 * ClopperPearson(99, 100, 0.99).low) / 1e4;
+  EXPECT_THAT(text, HasSubstr(fmt::format("can be crossed, at least: 0.9900 [{:.4f}, 1] (a search "
+                                          "that knows the map finds a way in 2 of the 3 episodes",
+                                          low)));
+  EXPECT_THAT(text,
+              HasSubstr("cannot be told apart by safe arrival (0.9000 against 0.9600, 99 %)"));
+  EXPECT_EQ(text.find("<- best.fgp"), text.rfind("<- best.fgp"));
+  baselines.with_gap_follower.verdict = Comparison::Verdict::kWorse;
+  EXPECT_THAT(
+      RunSummaryText(summary),
+      HasSubstr("\nthe gap follower, which learns nothing, does better here (0.9600 against "
+                "0.9000, 99 %): see docs/when-it-does-not-learn.md\n"));
+  baselines.with_gap_follower.verdict = Comparison::Verdict::kBetter;
+  EXPECT_THAT(RunSummaryText(summary), HasSubstr("best.fgp does better than the gap follower"));
 }
 
 }  // namespace

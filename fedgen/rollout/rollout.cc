@@ -43,6 +43,21 @@ WorldSource DrawnWorlds(const Task& task, Key key, Kernel kernel) {
 
 namespace {
 
+bool HasEnded(const Batch& batch, std::size_t slot, int horizon) {
+  return batch.collided[slot] != 0 || batch.arrived[slot] != 0 || batch.step[slot] >= horizon;
+}
+
+// A collision outranks an arrival in the same step, and both outrank the clock.
+Episode Summarize(const Batch& batch, std::size_t slot) {
+  Episode episode;
+  episode.steps = batch.step[slot];
+  episode.goal_distance = batch.goal_distance[slot];
+  episode.outcome = batch.collided[slot] != 0  ? Outcome::kCollided
+                    : batch.arrived[slot] != 0 ? Outcome::kReachedGoal
+                                               : Outcome::kTimedOut;
+  return episode;
+}
+
 void Prefetch(const void* address, std::size_t bytes) {
   constexpr std::size_t kCacheLine = 64;
   for (std::size_t at = 0; at < bytes; at += kCacheLine) {
@@ -76,13 +91,33 @@ WorldSource GivenWorlds(std::span<const World> worlds) {
       });
 }
 
+Episode Redrive(const Task& task, Kernel kernel, const World& world, int start,
+                std::span<const float> controls) {
+  const Lidar lidar(task.lidar);
+  const auto robot_radius = static_cast<float>(task.robot.radius);
+  const auto at = static_cast<std::size_t>(start);
+  Batch batch(1, lidar);
+  batch.Place(0, world, world.starts[at], world.disturbance.key.Fork(at));
+  FaceHeading(kernel, 0, 1, batch);
+  Observe(kernel, lidar, robot_radius, 0, 1, batch);
+  while (!HasEnded(batch, 0, task.episode.horizon)) {
+    const auto step = static_cast<std::size_t>(batch.step[0]);
+    batch.control[0] = step < controls.size() ? controls[step] : 0.0F;
+    Disturb(kernel, 1, batch);
+    Advance(kernel, task.robot, static_cast<float>(task.episode.time_step), 1, batch);
+    Observe(kernel, lidar, robot_radius, 0, 1, batch);
+  }
+  return Summarize(batch, 0);
+}
+
 struct Rollout::State {
-  State(const Task& the_task, const Policy& policy, Kernel the_kernel, int num_slots)
+  State(const Task& the_task, const Policy& policy, Kernel the_kernel, int num_slots,
+        MlpTrace* trace)
       : task(the_task),
         kernel(the_kernel),
         lidar(the_task.lidar),
         batch(num_slots, lidar),
-        driver(policy, BodyOf(the_task)),
+        driver(policy, BodyOf(the_task), trace),
         scratch(static_cast<std::size_t>(batch.capacity)),
         scratch_of(scratch.size()),
         episode_of(scratch.size()) {
@@ -98,22 +133,6 @@ struct Rollout::State {
   std::vector<World*> scratch_of;        // [capacity] which of them a slot may draw into
   std::vector<std::int64_t> episode_of;  // [capacity] index into the output
 
-  bool HasEnded(std::size_t slot) const {
-    return batch.collided[slot] != 0 || batch.arrived[slot] != 0 ||
-           batch.step[slot] >= task.episode.horizon;
-  }
-
-  // A collision outranks an arrival in the same step, and both outrank the clock.
-  Episode Summarize(std::size_t slot) const {
-    Episode episode;
-    episode.steps = batch.step[slot];
-    episode.goal_distance = batch.goal_distance[slot];
-    episode.outcome = batch.collided[slot] != 0  ? Outcome::kCollided
-                      : batch.arrived[slot] != 0 ? Outcome::kReachedGoal
-                                                 : Outcome::kTimedOut;
-    return episode;
-  }
-
   // Frees a slot by moving the last active one into it.
   void Remove(int slot, int last) {
     batch.Move(last, slot);
@@ -123,12 +142,14 @@ struct Rollout::State {
   }
 };
 
-Rollout::Rollout(const Task& task, const Policy& policy, Kernel kernel, int num_slots)
-    : state_(std::make_unique<State>(task, policy, kernel, num_slots)) {}
+Rollout::Rollout(const Task& task, const Policy& policy, Kernel kernel, int num_slots,
+                 MlpTrace* trace)
+    : state_(std::make_unique<State>(task, policy, kernel, num_slots, trace)) {}
 Rollout::~Rollout() = default;
 
 std::int64_t Rollout::Run(const WorldSource& worlds, int starts_per_world, std::int64_t first,
-                          std::span<Episode> episodes, std::span<Trajectory> trajectories) {
+                          std::span<Episode> episodes, std::span<Trajectory> trajectories,
+                          RolloutWatcher* watcher) {
   State& s = *state_;
   Batch& batch = s.batch;
   const auto num_episodes = static_cast<std::int64_t>(episodes.size());
@@ -148,8 +169,10 @@ std::int64_t Rollout::Run(const WorldSource& worlds, int starts_per_world, std::
     for (int index = active - 1; index >= from; --index) {
       const auto slot = static_cast<std::size_t>(index);
       if (!trajectories.empty()) record_pose(slot);
-      if (!s.HasEnded(slot)) continue;
-      episodes[static_cast<std::size_t>(s.episode_of[slot])] = s.Summarize(slot);
+      if (!HasEnded(batch, slot, s.task.episode.horizon)) continue;
+      Episode& episode = episodes[static_cast<std::size_t>(s.episode_of[slot])];
+      episode = Summarize(batch, slot);
+      if (watcher != nullptr) watcher->OnEnd(s.episode_of[slot], episode, batch, slot);
       steps += batch.step[slot];
       s.Remove(index, --active);
     }
@@ -169,6 +192,7 @@ std::int64_t Rollout::Run(const WorldSource& worlds, int starts_per_world, std::
         const auto at = static_cast<std::size_t>(start);
         batch.Place(active, world, world.starts[at], world.disturbance.key.Fork(at));
         s.episode_of[slot] = next++;
+        if (watcher != nullptr) watcher->OnBegin(s.episode_of[slot]);
         ++active;
       }
       FaceHeading(s.kernel, first_new, active, batch);
@@ -178,6 +202,9 @@ std::int64_t Rollout::Run(const WorldSource& worlds, int starts_per_world, std::
 
     // Decide, then move.
     s.driver.Decide(s.kernel, s.lidar, active, batch);
+    if (watcher != nullptr) {
+      watcher->OnDecided(std::span(s.episode_of).first(static_cast<std::size_t>(active)), batch);
+    }
     Disturb(s.kernel, active, batch);
     Advance(s.kernel, s.task.robot, time_step, active, batch);
     if (!trajectories.empty()) {

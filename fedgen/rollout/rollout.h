@@ -45,6 +45,11 @@ struct Trajectory {
   std::vector<float> controls;  // [steps]
 };
 
+/// Drives the episode from one start of a world with given controls, one a step, and 0 when there
+/// are no more: the controls of a Trajectory lead to its episode again, bit for bit.
+Episode Redrive(const Task& task, Kernel kernel, const World& world, int start,
+                std::span<const float> controls);
+
 /// Worlds by their number: one is drawn into `scratch`, which is returned, or one that is kept
 /// elsewhere is returned. Safe to call from several threads with different scratch.
 class WorldSource {
@@ -71,11 +76,33 @@ WorldSource DrawnWorlds(const Task& task, Key key, Kernel kernel);
 /// Worlds that exist already. The span must outlive the source.
 WorldSource GivenWorlds(std::span<const World> worlds);
 
+/// Watches episodes while they are driven, and may meddle with the controls: who explores, or keeps
+/// what was seen. Episodes are counted from 0 in each Run.
+class RolloutWatcher {
+ public:
+  RolloutWatcher() = default;
+  virtual ~RolloutWatcher() = default;
+  RolloutWatcher(const RolloutWatcher&) = delete;
+  RolloutWatcher& operator=(const RolloutWatcher&) = delete;
+
+  /// An episode begins.
+  virtual void OnBegin(std::int64_t episode) = 0;
+  /// The policy has decided for the robots of these episodes, the first slots of the batch;
+  /// batch.control may still be changed.
+  virtual void OnDecided(std::span<const std::int64_t> episode_of, Batch& batch) = 0;
+  /// An episode has ended with the robot as it stands in this slot.
+  virtual void OnEnd(std::int64_t episode, const Episode& outcome, const Batch& batch,
+                     std::size_t slot) = 0;
+};
+
 /// Drives episodes on one thread. The task and the policy must outlive it. Allocates when it is
 /// made and while its first worlds are drawn; a step allocates nothing.
 class Rollout {
  public:
-  Rollout(const Task& task, const Policy& policy, Kernel kernel, int num_slots = kDefaultSlots);
+  /// With a trace, which must outlive it, a network writes there what it sees and says: room for
+  /// num_slots, rounded up to 32.
+  Rollout(const Task& task, const Policy& policy, Kernel kernel, int num_slots = kDefaultSlots,
+          MlpTrace* trace = nullptr);
   ~Rollout();
   Rollout(const Rollout&) = delete;
   Rollout& operator=(const Rollout&) = delete;
@@ -85,7 +112,8 @@ class Rollout {
   /// Runs episodes [first, first + episodes.size()) and writes episodes[e - first]. If trajectories
   /// is not empty it has the same size and receives the ways. Returns the steps taken.
   std::int64_t Run(const WorldSource& worlds, int starts_per_world, std::int64_t first,
-                   std::span<Episode> episodes, std::span<Trajectory> trajectories = {});
+                   std::span<Episode> episodes, std::span<Trajectory> trajectories = {},
+                   RolloutWatcher* watcher = nullptr);
 
  private:
   struct State;

@@ -279,6 +279,82 @@ TEST(Rollout, DrivesGivenWorldsAsDrawnOnes) {
   for (std::size_t w = 0; w < kWorlds; ++w) EXPECT_TRUE(drawn[w] == given[w]) << "world " << w;
 }
 
+// Notes what it is told, and turns the wheel by `turn`.
+class Notes final : public RolloutWatcher {
+ public:
+  Notes(std::size_t num_episodes, float turn)
+      : began(num_episodes), ended(num_episodes), decided(num_episodes), turn_(turn) {}
+
+  void OnBegin(std::int64_t episode) override {
+    const auto at = static_cast<std::size_t>(episode);
+    EXPECT_EQ(ended[at], 0);
+    ++began[at];
+  }
+  void OnDecided(std::span<const std::int64_t> episode_of, Batch& batch) override {
+    for (std::size_t slot = 0; slot < episode_of.size(); ++slot) {
+      const auto at = static_cast<std::size_t>(episode_of[slot]);
+      EXPECT_EQ(began[at], 1);
+      EXPECT_EQ(ended[at], 0);
+      EXPECT_EQ(batch.step[slot], decided[at]) << "steps are told in order";
+      ++decided[at];
+      batch.control[slot] += turn_;
+    }
+  }
+  void OnEnd(std::int64_t episode, const Episode& outcome, const Batch& batch,
+             std::size_t slot) override {
+    const auto at = static_cast<std::size_t>(episode);
+    EXPECT_EQ(began[at], 1);
+    EXPECT_EQ(outcome.steps, decided[at]);
+    EXPECT_EQ(batch.step[slot], outcome.steps);
+    EXPECT_EQ(batch.goal_distance[slot], outcome.goal_distance);
+    ++ended[at];
+  }
+
+  std::vector<int> began, ended, decided;  // [episodes] how often
+
+ private:
+  float turn_;
+};
+
+TEST(Rollout, TellsAWatcherOfEveryEpisodeAndStepOnceAndChangesNothing) {
+  Task task = TextTask();
+  task.world.start = {{-4, 4}, {0.5, 9}, {60, 120}, 2, 0};  // some end early
+  const Policy policy = GapFollower{};
+  const WorldSource source = DrawnWorlds(task, Key(7), BestKernel());
+  for (const Kernel kernel : {Kernel::kScalar, BestKernel()}) {
+    for (const std::int64_t first : {0, 35}) {
+      std::vector<Episode> alone(150), watched(150);
+      Rollout rollout(task, policy, kernel, 16);
+      Notes notes(watched.size(), 0);
+      EXPECT_EQ(rollout.Run(source, 2, first, alone),
+                rollout.Run(source, 2, first, watched, {}, &notes));
+      for (std::size_t e = 0; e < alone.size(); ++e) {
+        ASSERT_TRUE(alone[e] == watched[e]) << "episode " << e;
+        ASSERT_EQ(notes.began[e], 1);
+        ASSERT_EQ(notes.ended[e], 1);
+        ASSERT_EQ(notes.decided[e], alone[e].steps);
+      }
+    }
+  }
+}
+
+// Straight ahead plus 1 rad/s is the circle of TimesOutInACircle, step by step.
+TEST(Rollout, DrivesAsItsWatcherTurnsTheWheel) {
+  Task task;
+  task.robot.kind = RobotOptions::Kind::kDifferential;
+  const World world = EmptyWorld();
+  const Driven turning = Drive(task, Constant(1, 5), world);
+  for (const Kernel kernel : {Kernel::kScalar, BestKernel()}) {
+    Driven turned;
+    Notes notes(1, 1);
+    Rollout rollout(task, kStraight, kernel);
+    rollout.Run(GivenWorlds({&world, 1}), 1, 0, {&turned.episode, 1}, {&turned.trajectory, 1},
+                &notes);
+    EXPECT_EQ(turned.trajectory.poses, turning.trajectory.poses);
+    EXPECT_EQ(turned.trajectory.controls, turning.trajectory.controls) << "with what was changed";
+  }
+}
+
 TEST(Rollout, RunsNoEpisodesIfAskedForNone) {
   const Task task;
   Rollout rollout(task, kStraight, BestKernel());
@@ -320,6 +396,36 @@ TEST(OutcomeName, IsAWordForEach) {
   EXPECT_EQ(OutcomeName(Outcome::kReachedGoal), "reached");
   EXPECT_EQ(OutcomeName(Outcome::kCollided), "collided");
   EXPECT_EQ(OutcomeName(Outcome::kTimedOut), "timed out");
+}
+
+// What was recorded and what is driven again are one episode: in a field and in noise, from the
+// second start, for arrivals and collisions.
+TEST(Redrive, RepeatsAnEpisodeFromItsControls) {
+  Task task = TextTask();
+  task.world.start.x = {-3, 3};
+  task.world.start.per_world = 2;
+  int reached = 0;
+  for (const Disturbance::Kind kind :
+       {Disturbance::Kind::kVonKarman, Disturbance::Kind::kUniformNoise}) {
+    task.world.disturbance.kind = kind;
+    const WorldSource worlds = DrawnWorlds(task, Key(9), BestKernel());
+    const Policy policy = GapFollower{0, 1, 0.1, 0, 1};
+    std::vector<Episode> episodes(60);
+    std::vector<Trajectory> trajectories(60);
+    Rollout(task, policy, BestKernel()).Run(worlds, 2, 0, episodes, trajectories);
+    for (std::size_t e = 0; e < episodes.size(); ++e) {
+      World scratch;
+      const World& world = worlds(static_cast<std::int64_t>(e / 2), scratch);
+      for (const Kernel kernel : {Kernel::kScalar, BestKernel()}) {
+        const Episode again =
+            Redrive(task, kernel, world, static_cast<int>(e % 2), trajectories[e].controls);
+        EXPECT_TRUE(again == episodes[e]) << e;
+      }
+      reached += episodes[e].outcome == Outcome::kReachedGoal ? 1 : 0;
+    }
+  }
+  EXPECT_GT(reached, 20);
+  EXPECT_LT(reached, 100);
 }
 
 }  // namespace

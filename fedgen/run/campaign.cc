@@ -193,10 +193,10 @@ Result<RunOutcome> Campaign::RunPart(const Part& part,
   const Finalists finalists = FEDGEN_TRY(Train(host, exchange, listeners));
   if (part.race) {
     std::vector<Racer> racers = Racers(finalists, ShapeOf(experiment.training()));
-    const std::size_t winner =
+    const RaceResult race =
         Race(experiment.task(), experiment.Worlds(Stream::kSelection),
              experiment.Evaluation(part.config.selection_worlds), part.config.prize, racers, {});
-    listener.outcome().winner = listener.Measure(racers[winner].policy);
+    listener.outcome().winner = listener.Measure(racers[race.winner].policy);
   }
   return std::move(listener.outcome());
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <optional>
 #include <utility>
@@ -230,6 +231,21 @@ void CheckRules(ConfigReader& reader, const Config& config) {
   if (!IsRung(config.certificate_worlds)) {
     reader.Fail("federation.certificate_worlds",
                 {"", fmt::format("{}: {}", config.certificate_worlds, kLadderRule)});
+  }
+  // Single steps are numbered in 32 bits.
+  const auto check_steps = [&](const char* option, std::int64_t episodes) {
+    const std::int64_t horizon = config.task().episode.horizon;
+    if (episodes * horizon <= std::numeric_limits<std::uint32_t>::max()) return;
+    reader.Fail(option, {"", fmt::format("{}: with episode.horizon = {} that is {} steps, must be "
+                                         "less than 2^32",
+                                         episodes, horizon, episodes * horizon)});
+  };
+  for (const LearnerSettings& learner : LearnersOf(config.training)) {
+    if (!ByPolicyGradient(learner)) continue;
+    check_steps("learner.policy_gradient.episodes", learner.policy_gradient.episodes);
+  }
+  if (!config.imitate.empty()) {
+    check_steps("policy.imitation_episodes", config.training.imitation.episodes);
   }
   // All might adopt the Cloud's own candidate and rest: nobody would be left to search.
   const bool rests = std::ranges::any_of(config.training.learners, &LearnerSettings::rest);

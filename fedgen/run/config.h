@@ -22,6 +22,7 @@ inline constexpr int kMaxLearners = 1000;
 struct Config {
   TrainingSettings training;         // task, network, federation, learners
   double initial_half_width = 0.02;  // of a new network's weights (DrawParameters)
+  std::string imitate;               // name or file of the teacher; empty: none
   LearnerSettings learner;           // what [learner] says of all
   int num_learners = 8;
   int learner_tables = 0;                     // entries of [[learners]], the first learners'

@@ -27,6 +27,18 @@ void DescribePolicy(OptionVisitor& visitor, Config& config) {
       config.training.normalisation);
   visitor.Integer({"normalisation_worlds", "worlds", "In how many that is measured."},
                   config.training.normalisation_worlds, {1, 1000000});
+  visitor.Text({"imitate", "",
+                "Whom a new policy imitates before round 1: gap-follower, straight, or a policy "
+                "file, relative to the configuration's file, of which the run keeps a copy; empty "
+                "for nobody (Eq. 52)."},
+               config.imitate);
+  visitor.Integer({"imitation_episodes", "episodes",
+                   "How many a learner drives for that; the teacher drives in a third of them. "
+                   "They do not count as training."},
+                  config.training.imitation.episodes, {3, 1000000});
+  visitor.Integer(
+      {"imitation_epochs", "", "Passes over what was seen, after each of the three lessons."},
+      config.training.imitation.epochs, {1, 10000});
 }
 
 void Describe(OptionVisitor& visitor, FederationOptions& options) {
@@ -85,9 +97,9 @@ void DescribeFederation(OptionVisitor& visitor, Config& config) {
 }  // namespace
 
 void Describe(OptionVisitor& visitor, LearnerSettings& settings) {
-  auto& [own_world, worlds, starts, cost, estimator, sigma, bias, step, optimizer, stop, sigma_rate,
-         sigma_step, stock_every, stock_worlds, rest, initial_half_width, initial_policy] =
-      settings;
+  auto& [own_world, worlds, starts, cost, estimator, policy_gradient, sigma, bias, step, optimizer,
+         stop, sigma_rate, sigma_step, stock_every, stock_worlds, rest, initial_half_width,
+         initial_policy] = settings;
   visitor.Integer({"worlds", "", "How many fresh worlds it drives through in a round, n_E."},
                   worlds, {1, 1000000});
   visitor.Integer({"starts", "",
@@ -129,6 +141,9 @@ void Describe(OptionVisitor& visitor, LearnerSettings& settings) {
                 "best known policy from then on and searches no more (Eq. 43). Not with "
                 "federation.average_every."},
                rest);
+  visitor.Enter("policy_gradient", Owner::kLearner);
+  Describe(visitor, policy_gradient);
+  visitor.Leave();
 }
 
 void DescribeBeginning(OptionVisitor& visitor, LearnerSettings& settings, std::string& policy) {

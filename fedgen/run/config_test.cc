@@ -189,6 +189,34 @@ TEST(Config, RefusesMoreWorldsThanACertificateHolds) {
             "--set: federation.certificate_worlds = 0: must be in 100..100000000");
 }
 
+TEST(ParseConfig, RefusesMoreStepsThanCanBeNumbered) {  // 2^32 = 4294967296
+  const std::vector<std::string> base = {"learner.estimator=policy-gradient",
+                                         "episode.horizon=10000"};
+  const auto with = [&](const std::string& more, const std::string& yet_more = "world.walls=[]") {
+    std::vector<std::string> all = base;
+    all.push_back(more);
+    all.push_back(yet_more);
+    return all;
+  };
+  EXPECT_EQ(ErrorOf("", with("learner.policy_gradient.episodes=429496")), "(no error)");
+  EXPECT_EQ(ErrorOf("", with("learner.policy_gradient.episodes=429497")),
+            "--set: learner.policy_gradient.episodes = 429497: with episode.horizon = 10000 that "
+            "is 4294970000 steps, must be less than 2^32");
+  // One learner has everybody's episodes.
+  EXPECT_EQ(ErrorOf("", with("learner.policy_gradient.episodes=60000",
+                             "federation.algorithm=centralized")),
+            "--set: learner.policy_gradient.episodes = 480000: with episode.horizon = 10000 that "
+            "is 4800000000 steps, must be less than 2^32");
+  EXPECT_EQ(ErrorOf("", with("policy.imitation_episodes=429497", "policy.imitate=straight")),
+            "--set: policy.imitation_episodes = 429497: with episode.horizon = 10000 that is "
+            "4294970000 steps, must be less than 2^32");
+  // Nobody keeps steps.
+  EXPECT_EQ(ErrorOf("", with("policy.imitation_episodes=429497")), "(no error)");
+  EXPECT_EQ(
+      ErrorOf("", with("learner.policy_gradient.episodes=429497", "learner.estimator=evolution")),
+      "(no error)");
+}
+
 TEST(Config, AllowsTheConfidencesThatACertificateDoes) {
   EXPECT_EQ(ErrorOf("", {"federation.confidence=0"}),
             fmt::format("--set: federation.confidence = 0: {}", kConfidenceRule));

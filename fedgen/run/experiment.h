@@ -10,7 +10,9 @@
 #include "fedgen/fuse/host.h"
 #include "fedgen/learn/estimator.h"
 #include "fedgen/learn/gradient_search.h"
+#include "fedgen/learn/imitation.h"
 #include "fedgen/learn/navigation.h"
+#include "fedgen/learn/policy_gradient.h"
 
 namespace fedgen {
 
@@ -45,7 +47,8 @@ struct LearnerSettings {
   int starts = 0;                              // n_int, 1..10^4; 0 for the world's own per_world
   TrainingCost cost;
   EstimatorOptions estimator;
-  double sigma = 0.1;  // initial standard deviation of the search, in (0, 1e3]
+  PolicyGradientOptions policy_gradient;  // for the estimator of this name
+  double sigma = 0.1;                     // initial standard deviation of the search, in (0, 1e3]
   BiasOptions bias;
   StepOptions step;
   OptimizerOptions optimizer;
@@ -64,10 +67,15 @@ struct TrainingSettings {
   MlpOptions policy;
   Normalisation normalisation = Normalisation::kNone;
   int normalisation_worlds = 200;  // 1..10^6
+  std::optional<Policy> teacher;   // that drawn policies imitate before round 1
+  ImitationOptions imitation;
   FederationOptions federation;
   double gamma = 0.01;  // in (0, 1), shared
   std::vector<LearnerSettings> learners;
 };
+
+/// Whether it looks at single steps (learn/policy_gradient.h), not at costs.
+bool ByPolicyGradient(const LearnerSettings& learner);
 
 /// b of a learner.
 double BiasOf(const TrainingSettings& settings, const LearnerSettings& learner);
@@ -79,9 +87,9 @@ Task TaskOf(const TrainingSettings& settings, const LearnerSettings& learner);
 Mlp ShapeOf(const TrainingSettings& settings);
 
 /// theta_0 of a learner: the one given, or one drawn from its key, with the normalisation that the
-/// settings ask for.
+/// settings ask for, and then what it learns from the teacher, if there is one.
 Mlp InitialPolicy(const TrainingSettings& settings, const LearnerSettings& learner, Key key,
-                  Kernel kernel);
+                  Kernel kernel, int num_threads);
 
 /// What a learner of these settings measures with.
 std::unique_ptr<Objective> MakeObjective(const TrainingSettings& settings,

@@ -29,6 +29,40 @@ TrainingSettings Small(Algorithm algorithm, int num_learners = 3) {
   return settings;
 }
 
+// The teacher of a drawn policy changes it; one that is given stays as it is.
+TEST(InitialPolicy, ImitatesTheTeacherUnlessItIsGiven) {
+  TrainingSettings settings = Small(Algorithm::kFedGen);
+  settings.imitation = {.episodes = 60, .epochs = 3};
+  LearnerSettings& learner = settings.learners[0];
+  const auto initial = [&](Key key) {
+    return InitialPolicy(settings, learner, key, BestKernel(), 2).parameters;
+  };
+  const std::vector<float> drawn = initial(Key(1));
+  settings.teacher = GapFollower{};
+  const std::vector<float> taught = initial(Key(1));
+  EXPECT_NE(taught, drawn);
+  EXPECT_EQ(initial(Key(1)), taught);
+  EXPECT_NE(initial(Key(2)), taught);
+  // Its own worlds: in others it would have learned something else.
+  learner.own_world = TextTask().world;
+  EXPECT_NE(initial(Key(1)), taught);
+  learner.initial_policy = ShapeOf(settings);
+  EXPECT_EQ(initial(Key(1)), ShapeOf(settings).parameters);
+}
+
+// Pooled worlds are learned from as the first learner does.
+TEST(MakeHost, PoolsLearnersOfBothKinds) {
+  for (const std::size_t by_steps : {std::size_t{0}, std::size_t{1}}) {
+    TrainingSettings settings = Small(Algorithm::kCentralized);
+    for (LearnerSettings& learner : settings.learners) learner.policy_gradient.episodes = 8;
+    settings.learners[by_steps].estimator.kind = EstimatorOptions::Kind::kPolicyGradient;
+    Federation federation = MakeFederation(settings, Key(1), BestKernel(), 1);
+    EXPECT_TRUE(federation.Round());
+    EXPECT_EQ(federation.episodes(), EpisodesPerRound(settings));
+    EXPECT_EQ(federation.episodes(), by_steps == 0 ? 3 * (4 + 8) : 3 * (2 * 3 + 1) * 4);
+  }
+}
+
 TEST(BiasOf, KnowsThreeKinds) {  // Eq. 18
   TrainingSettings settings = Small(Algorithm::kFedGen);
   LearnerSettings& learner = settings.learners[0];

@@ -117,6 +117,10 @@ Reasons AgainstT1(const TrainingSettings& settings) {
   return reasons;
 }
 
+bool ByMethod(const LearnerSettings& learner, PolicyGradientOptions::Method method) {
+  return ByPolicyGradient(learner) && learner.policy_gradient.method == method;
+}
+
 // What T3 needs of the gradient estimate z and of the steps.
 Reasons AgainstT3(const TrainingSettings& settings) {
   const bool fedgen = settings.federation.algorithm == Algorithm::kFedGen;
@@ -124,13 +128,24 @@ Reasons AgainstT3(const TrainingSettings& settings) {
   const auto add_if = [&](const Predicate& breaks, const char* reason) {
     if (Any(settings, breaks)) reasons.emplace_back(reason);
   };
-  add_if(
+  // What only those have that look at costs of whole episodes.
+  const auto add_if_by_costs = [&](const Predicate& breaks, const char* reason) {
+    add_if([&](const auto& s) { return !ByPolicyGradient(s) && breaks(s); }, reason);
+  };
+  add_if_by_costs(
       [](const auto& s) { return s.cost.kind != TrainingCost::Kind::kPlain || s.cost.margin > 0; },
       "z is the gradient of a surrogate cost");
-  add_if([](const auto& s) { return s.estimator.shaping != EstimatorOptions::Shaping::kRaw; },
-         "z from ranks is the gradient of no fixed function");
-  add_if([](const auto& s) { return s.sigma_rate > 0; },
-         "sigma moves, and with it the smoothed cost whose gradient z is");
+  add_if_by_costs(
+      [](const auto& s) { return s.estimator.shaping != EstimatorOptions::Shaping::kRaw; },
+      "z from ranks is the gradient of no fixed function");
+  add_if_by_costs([](const auto& s) { return s.sigma_rate > 0; },
+                  "sigma moves, and with it the smoothed cost whose gradient z is");
+  add_if([](const auto& s) { return ByMethod(s, PolicyGradientOptions::Method::kPlain); },
+         "z is the gradient of the cost with noise on the control, and y is of the policy without "
+         "it");
+  add_if([](const auto& s) { return ByMethod(s, PolicyGradientOptions::Method::kPpo); },
+         "the steps of ppo follow a clipped and discounted reward in practice worlds, which is no "
+         "estimate of the gradient of the cost");
   add_if([](const auto& s) { return s.optimizer.kind != OptimizerOptions::Kind::kSgd; },
          "the optimiser's steps do not follow z on average");
   add_if([](const auto& s) { return s.step.schedule == StepOptions::Schedule::kGeometric; },
@@ -305,10 +320,9 @@ std::vector<std::string> Warnings(const TrainingSettings& given) {
         "stock_every = 0)");
   }
   if (Any(settings, [](const auto& s) {
-        return s.sigma_rate > 0 && s.estimator.kind == EstimatorOptions::Kind::kFiniteDifferences;
+        return s.sigma_rate > 0 && s.estimator.kind != EstimatorOptions::Kind::kEvolution;
       })) {
-    warnings.emplace_back(
-        "sigma_rate > 0: has no effect with finite differences, which keep sigma");
+    warnings.emplace_back("sigma_rate > 0: has an effect with estimator = \"evolution\" only");
   }
   return warnings;
 }

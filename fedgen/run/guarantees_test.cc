@@ -86,6 +86,16 @@ TEST(WhatHolds, FollowsTheTableOfGuarantees) {  // docs/guarantees.md, section 2
        "T3", "optimiser"},
       {"clipup", one([](auto& s) { s.optimizer.kind = OptimizerOptions::Kind::kClipUp; }),
        adoptions, "T3", "optimiser"},
+      {"plain policy gradient", one([](auto& s) {
+         s.estimator.kind = EstimatorOptions::Kind::kPolicyGradient;
+         s.policy_gradient.method = PolicyGradientOptions::Method::kPlain;
+       }),
+       adoptions, "T3", "with noise on the control"},
+      {"ppo", one([](auto& s) { s.estimator.kind = EstimatorOptions::Kind::kPolicyGradient; }),
+       adoptions, "T3", "ppo"},
+      {"ppo and adoptions",
+       all([](auto& s) { s.estimator.kind = EstimatorOptions::Kind::kPolicyGradient; }), adoptions,
+       "T5", "without T3, a learner's own steps may raise its cost"},
       {"sigma moves", one([](auto& s) { s.sigma_rate = 1; }), adoptions, "T3", "sigma moves"},
       {"geometric", one([](auto& s) { s.step.schedule = StepOptions::Schedule::kGeometric; }),
        adoptions, "T3", "geometric"},
@@ -130,6 +140,25 @@ TEST(WhatHolds, FollowsTheTableOfGuarantees) {  // docs/guarantees.md, section 2
     EXPECT_EQ(Held(settings), row.holds);
     EXPECT_THAT(Reason(settings, row.against), HasSubstr(row.reason));
   }
+}
+
+// Options that a learner by policy gradients does not read are no reasons against what it does.
+TEST(WhatHolds, GivesOnlyReasonsThatApply) {
+  TrainingSettings settings = AsAssumed();
+  for (LearnerSettings& learner : settings.learners) {
+    learner.estimator.kind = EstimatorOptions::Kind::kPolicyGradient;
+    learner.policy_gradient.method = PolicyGradientOptions::Method::kPlain;
+    learner.cost = {TrainingCost::Kind::kPaper, 0.1, 0.04};
+    learner.estimator.shaping = EstimatorOptions::Shaping::kCentredRanks;
+    learner.sigma_rate = 1;
+  }
+  EXPECT_EQ(Reason(settings, "T3"),
+            "z is the gradient of the cost with noise on the control, and y is of the policy "
+            "without it");
+  settings.learners[2].estimator.kind = EstimatorOptions::Kind::kEvolution;
+  EXPECT_THAT(Reason(settings, "T3"), HasSubstr("surrogate"));
+  EXPECT_THAT(Reason(settings, "T3"), HasSubstr("ranks"));
+  EXPECT_THAT(Reason(settings, "T3"), HasSubstr("sigma moves"));
 }
 
 TEST(WhatHolds, StatesTheNumbersOfTheRun) {
@@ -213,7 +242,9 @@ TEST(Warnings, SayThatSigmaStays) {
   settings.learners[3].sigma_rate = 0.5;
   EXPECT_THAT(Warnings(settings), IsEmpty());
   settings.learners[3].estimator.kind = EstimatorOptions::Kind::kFiniteDifferences;
-  EXPECT_THAT(Warnings(settings), Contains(HasSubstr("sigma_rate > 0: has no effect")));
+  EXPECT_THAT(
+      Warnings(settings),
+      Contains(HasSubstr("sigma_rate > 0: has an effect with estimator = \"evolution\" only")));
 }
 
 TEST(Warnings, SayThatNoAdoptionCanHappen) {

@@ -22,6 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string InitialName(LearnerId learner) { return "initial-" + learner.name(); }
+constexpr const char* kTeacherName = "teacher";
 std::string GivenName(LearnerId learner) { return "given-" + learner.name(); }
 
 Result<void> SavePolicyOf(const LocalRun& run, const std::string& name,
@@ -160,25 +161,48 @@ class Recorder final : public RunListener {
   KeptTables& tables_;
 };
 
-// Initial policies as their files say, by the learner's index; one that --anyway lets drive another
-// body knows none.
-struct GivenPolicies {
-  std::map<std::uint32_t, Mlp> policies;
-  std::vector<std::string> warnings;
-};
+// Reads a policy that the configuration names. One of another body forgets it, if that is allowed.
+Result<Mlp> LoadGivenPolicy(const std::string& path, OtherBodies other_bodies, const Config& config,
+                            GivenPolicies& given) {
+  Mlp mlp = FEDGEN_TRY(LoadPolicy(path));
+  if (other_bodies == OtherBodies::kAllow) {
+    const auto differs = ForgetBody(BodyOf(config.task()), mlp);
+    if (differs) given.warnings.push_back(fmt::format("{}: {}", path, *differs));
+  }
+  return mlp;
+}
 
-// Initial policies from files, instead of drawn ones. In the run they are policies for its body.
-Result<GivenPolicies> LoadInitialPolicies(OtherBodies other_bodies, Config& config) {
+// Whom drawn policies imitate: somebody known by name, or a network of any shape.
+Result<void> LoadTeacher(OtherBodies other_bodies, Config& config, GivenPolicies& given) {
+  if (config.imitate.empty()) return {};
+  config.training.teacher = BuiltInPolicy(config.imitate);
+  if (config.training.teacher) return {};
+  const std::string path = fs::path(config.directory) / config.imitate;
+  Result<Mlp> teacher = LoadGivenPolicy(path, other_bodies, config, given);
+  if (!teacher) {
+    if (fs::exists(path)) return teacher.error();
+    return Error{teacher.error().code,
+                 fmt::format("{} (policy.imitate names no built-in policy: straight, gap-follower)",
+                             teacher.error().message)};
+  }
+  if (const auto mismatch = FindMismatch(Policy(*teacher), BodyOf(config.task()))) {
+    return Error{ErrorCode::kMismatch, fmt::format("{}: {}", path, *mismatch)};
+  }
+  given.teacher = *teacher;
+  config.training.teacher = *std::move(teacher);
+  return {};
+}
+
+}  // namespace
+
+Result<GivenPolicies> LoadGivenPolicies(OtherBodies other_bodies, Config& config) {
   const Mlp shape = ShapeOf(config.training);
   GivenPolicies given;
+  FEDGEN_TRY(LoadTeacher(other_bodies, config, given));
   for (std::size_t i = 0; i < config.initial_policies.size(); ++i) {
     if (config.initial_policies[i].empty()) continue;
     const std::string path = fs::path(config.directory) / config.initial_policies[i];
-    Mlp mlp = FEDGEN_TRY(LoadPolicy(path));
-    if (other_bodies == OtherBodies::kAllow) {
-      const auto differs = ForgetBody(BodyOf(config.task()), mlp);
-      if (differs) given.warnings.push_back(fmt::format("{}: {}", path, *differs));
-    }
+    Mlp mlp = FEDGEN_TRY(LoadGivenPolicy(path, other_bodies, config, given));
     if (const auto mismatch = FindMismatch(mlp, shape)) {
       return Error{ErrorCode::kMismatch, fmt::format("{}: {}", path, *mismatch)};
     }
@@ -188,6 +212,8 @@ Result<GivenPolicies> LoadInitialPolicies(OtherBodies other_bodies, Config& conf
   }
   return given;
 }
+
+namespace {
 
 // Without a checkpoint a run begins again, which is right only if no round was finished. (The rows
 // of the first are written before its checkpoint.)
@@ -288,13 +314,17 @@ Result<void> ChangeRounds(const LocalRun& run, Host& host, const Cloud& cloud,
 
 Result<LocalRun> StartRun(Config config, std::uint64_t seed, const std::string& config_name,
                           const std::string& directory, OtherBodies other_bodies) {
-  GivenPolicies given = FEDGEN_TRY(LoadInitialPolicies(other_bodies, config));
+  GivenPolicies given = FEDGEN_TRY(LoadGivenPolicies(other_bodies, config));
   const RunIdentity identity{seed, config_name};
   // The run keeps what it begins with: the files named in the configuration may go or change.
   std::vector<FileToBegin> kept;
   for (const auto& [learner, policy] : given.policies) {
     kept.push_back({GivenName(LearnerId(learner)), PolicyToBinary(policy)});
     config.initial_policies[learner] = fmt::format("policies/{}.fgp", kept.back().name);
+  }
+  if (given.teacher) {
+    kept.push_back({kTeacherName, PolicyToBinary(*given.teacher)});
+    config.imitate = fmt::format("policies/{}.fgp", kTeacherName);
   }
   Resolve(config);
   RunFiles files = FEDGEN_TRY(CreateRun(directory, identity, config.resolved, kept));
@@ -306,7 +336,7 @@ Result<LocalRun> ReopenRun(const std::string& directory, int rounds) {
   RunFiles files = FEDGEN_TRY(OpenRun(directory));
   const RunIdentity identity = FEDGEN_TRY(LoadRunIdentity(files));
   Config config = FEDGEN_TRY(LoadConfig(files.Config()));
-  FEDGEN_TRY(LoadInitialPolicies(OtherBodies::kRefuse, config));
+  FEDGEN_TRY(LoadGivenPolicies(OtherBodies::kRefuse, config));
   const bool extended = rounds > 0 && rounds != config.training.federation.rounds;
   if (extended) SetRounds(rounds, config);
   std::vector<std::string> warnings;

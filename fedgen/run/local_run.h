@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +26,17 @@ struct LocalRun {
 
 /// Whether initial policies may have been made for another body (policy/policy.h).
 enum class OtherBodies { kRefuse, kAllow };
+
+/// Policies as the files that a configuration names say; one that may drive another body than its
+/// own knows none.
+struct GivenPolicies {
+  std::map<std::uint32_t, Mlp> policies;  // of learners, by their index: theta_0
+  std::optional<Mlp> teacher;             // whom drawn ones imitate
+  std::vector<std::string> warnings;
+};
+
+/// Reads them, and puts them into the configuration's training, as policies for its body.
+Result<GivenPolicies> LoadGivenPolicies(OtherBodies other_bodies, Config& config);
 
 /// Makes the directory of a new run. `config_name` is for people.
 Result<LocalRun> StartRun(Config config, std::uint64_t seed, const std::string& config_name,

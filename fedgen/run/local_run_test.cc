@@ -225,6 +225,29 @@ TEST_F(LocalRunTest, SurvivesAKillBetweenAnyTwoWrites) {
   }
 }
 
+// Critic, average and hard worlds are in the checkpoint too. Stopped after every round and gone on
+// in another process, so to speak, it is the run that nobody stopped.
+TEST_F(LocalRunTest, GoesOnByPolicyGradientAfterAnyRound) {
+  for (const std::string method : {"ppo", "plain"}) {
+    const Config config = SmallConfig(
+        kRounds, {"learner.estimator=policy-gradient", "learner.policy_gradient.method=" + method,
+                  "learner.policy_gradient.episodes=12", "learner.policy_gradient.minibatch=300",
+                  "learner.policy_gradient.hard_share=0.5", "learner.policy_gradient.way=true",
+                  "learner.optimizer=adam", "learner.step=0.003", "learner.stop=never"});
+    RunWhole(config, method);
+    const std::string broken = "broken-" + method;
+    const auto run = StartRun(config, 1, "quick", Path(broken));
+    ASSERT_TRUE(run) << run.error().message;
+    StopAfter stop(1);
+    RunListener* const listeners[] = {&stop};
+    ASSERT_FALSE(Execute(*run, listeners));
+    for (int round = 2; round < kRounds; ++round) EXPECT_EQ(Continue(broken, 0, round), "stopped");
+    EXPECT_EQ(Continue(broken), "done");
+    ExpectSame(broken, method);
+  }
+  EXPECT_NE(Bytes("ppo").at("metrics.csv"), Bytes("plain").at("metrics.csv"));
+}
+
 // The Cloud heard of the last round, its host did not.
 TEST_F(LocalRunTest, IsExtendedWithACloudThatIsAhead) {
   RunWhole(SmallConfig(7, {"learner.schedule_rounds=4"}), "long");
@@ -295,6 +318,61 @@ TEST_F(LocalRunTest, FindsInitialPoliciesRelativeToTheConfiguration) {
   EXPECT_EQ(Continue("moved", 3), "done");
   RunWhole(*LoadConfig(Path("moved/config.toml")), "repeated");
   ExpectSame("repeated", "moved");
+}
+
+// A teacher may have any shape. The run keeps it, and goes on without the file.
+TEST_F(LocalRunTest, KeepsTheTeacherThatItsPoliciesImitate) {
+  const std::vector<std::string> imitating = {
+      "policy.imitate=teacher.fgp", "policy.imitation_episodes=30", "policy.imitation_epochs=2"};
+  Config config = SmallConfig(2, imitating);
+  config.directory = directory_.path();
+  MlpOptions wider = config.training.policy;
+  wider.hidden = {9, 5};
+  Mlp teacher = MakeMlp(wider, BodyOf(config.task()));
+  DrawParameters(Key(4), 1, teacher);
+  ASSERT_TRUE(SavePolicy(teacher, Path("teacher.fgp"), IfExists::kRefuse));
+  RunWhole(config, "run");
+  RunWhole(SmallConfig(2), "drawn");
+  EXPECT_NE(Bytes("run").at("policies/initial-1.fgp"), Bytes("drawn").at("policies/initial-1.fgp"));
+  EXPECT_EQ(Bytes("run").at("policies/teacher.fgp"), PolicyToBinary(teacher));
+  EXPECT_THAT(Bytes("run").at("config.toml"), HasSubstr("'policies/teacher.fgp'"));
+
+  fs::remove(Path("teacher.fgp"));
+  EXPECT_EQ(Continue("run", 3), "done");
+  RunWhole(*LoadConfig(Path("run/config.toml")), "repeated");
+  ExpectSame("repeated", "run");
+
+  // With another teacher in its place it is another run.
+  teacher.parameters[0] += 1;
+  ASSERT_TRUE(SavePolicy(teacher, Path("run/policies/teacher.fgp"), IfExists::kReplace));
+  EXPECT_THAT(Continue("run", 4), HasSubstr("of another"));
+}
+
+TEST_F(LocalRunTest, RefusesATeacherThatItDoesNotKnowOrThatHasAnotherBody) {
+  const auto refusal = [&](const std::string& imitate) {
+    Config config = SmallConfig(1, {"policy.imitate=" + imitate});
+    config.directory = directory_.path();
+    const auto started = StartRun(config, 1, "quick", Path("run"));
+    EXPECT_FALSE(started);
+    EXPECT_FALSE(fs::exists(Path("run")));
+    return started ? Error{ErrorCode::kUsage, ""} : started.error();
+  };
+  const Error unknown = refusal("gap-folower");
+  EXPECT_EQ(unknown.code, ErrorCode::kIo);
+  EXPECT_EQ(unknown.message,
+            Path("gap-folower") +
+                ": cannot open: No such file or directory (policy.imitate names no built-in "
+                "policy: straight, gap-follower)");
+  Body other = BodyOf(SmallConfig(1).task());
+  other.time_step = 0.1;
+  ASSERT_TRUE(SavePolicy(MakeMlp({}, other), Path("other.fgp"), IfExists::kRefuse));
+  const Error mismatch = refusal("other.fgp");
+  EXPECT_EQ(mismatch.code, ErrorCode::kMismatch);
+  EXPECT_EQ(mismatch.message, Path("other.fgp") +
+                                  ": policy was made for episode.time_step = 0.1, configured 0.05 "
+                                  "(--anyway allows it)");
+  ASSERT_TRUE(WriteFileAtomically(Path("broken.fgp"), "no policy", IfExists::kRefuse));
+  EXPECT_EQ(refusal("broken.fgp").code, ErrorCode::kData);
 }
 
 TEST_F(LocalRunTest, BeginsWithPoliciesOfAnotherBodyOnlyIfAllowed) {

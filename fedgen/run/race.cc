@@ -2,8 +2,11 @@
 #include "fedgen/run/race.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
+#include "fedgen/base/check.h"
+#include "fedgen/certify/bounds.h"
 #include "fedgen/learn/navigation.h"
 
 namespace fedgen {
@@ -23,25 +26,114 @@ std::vector<Racer> Racers(const Finalists& finalists, const Mlp& shape) {
   return racers;
 }
 
-std::size_t Race(const Task& task, const WorldSource& worlds, const EvaluateOptions& options,
-                 Prize prize, std::vector<Racer>& racers,
-                 const std::function<void(std::int64_t)>& on_progress) {
+namespace {
+
+bool IsBetter(Prize prize, const Tally& a, const Tally& b) {
+  if (prize == Prize::kSafety && a.reached != b.reached) return a.reached > b.reached;
+  return a.cost_sum < b.cost_sum;
+}
+
+// Drives a policy through all episodes; says where it arrived, and marks it in `somebody`.
+Tally DriveAll(const Task& task, const Policy& policy, const WorldSource& worlds,
+               const EvaluateOptions& options, std::vector<bool>& arrived,
+               std::vector<bool>& somebody,
+               const std::function<void(std::int64_t done)>& on_progress) {
+  arrived.assign(somebody.size(), false);
+  return Evaluate(task, policy, worlds, options, on_progress,
+                  [&](std::int64_t index, const Episode& episode) {
+                    if (episode.outcome != Outcome::kReachedGoal) return;
+                    arrived[static_cast<std::size_t>(index)] = true;
+                    somebody[static_cast<std::size_t>(index)] = true;
+                  });
+}
+
+std::size_t NumEpisodes(const EvaluateOptions& options) {
+  return static_cast<std::size_t>(options.num_worlds * options.starts_per_world);
+}
+
+}  // namespace
+
+RaceResult Race(const Task& task, const WorldSource& worlds, const EvaluateOptions& options,
+                Prize prize, std::vector<Racer>& racers,
+                const std::function<void(std::int64_t)>& on_progress) {
+  RaceResult result;
+  result.somebody_arrived.resize(NumEpisodes(options));
   std::int64_t done_before = 0;
-  for (Racer& racer : racers) {
-    const Policy policy = racer.policy;
-    racer.tally = Evaluate(task, policy, worlds, options, [&](std::int64_t done) {
-      if (on_progress) on_progress(done_before + done);
-    });
-    done_before += racer.tally.episodes;
+  for (std::size_t i = 0; i < racers.size(); ++i) {
+    std::vector<bool> arrived;
+    racers[i].tally = DriveAll(task, racers[i].policy, worlds, options, arrived,
+                               result.somebody_arrived, [&](std::int64_t done) {
+                                 if (on_progress) on_progress(done_before + done);
+                               });
+    done_before += racers[i].tally.episodes;
+    if (i == 0 || IsBetter(prize, racers[i].tally, racers[result.winner].tally)) {
+      result.winner = i;
+      result.winner_arrived = std::move(arrived);
+    }
   }
-  const auto winner =
-      std::min_element(racers.begin(), racers.end(), [prize](const Racer& a, const Racer& b) {
-        if (prize == Prize::kSafety && a.tally.reached != b.tally.reached) {
-          return a.tally.reached > b.tally.reached;
-        }
-        return a.tally.cost_sum < b.tally.cost_sum;
-      });
-  return static_cast<std::size_t>(winner - racers.begin());
+  return result;
+}
+
+Comparison Compare(const std::vector<bool>& first, const std::vector<bool>& second,
+                   int starts_per_world, double confidence) {
+  FEDGEN_CHECK(first.size() == second.size(), "{} and {} episodes", first.size(), second.size());
+  const auto starts = static_cast<std::size_t>(starts_per_world);
+  const std::size_t num_worlds = first.size() / starts;
+  Comparison result;
+  double square_sum = 0;  // of the difference of a world's shares of arrivals
+  for (std::size_t world = 0; world < num_worlds; ++world) {
+    std::int64_t difference = 0;
+    for (std::size_t episode = world * starts; episode < (world + 1) * starts; ++episode) {
+      if (first[episode] == second[episode]) continue;
+      ++(first[episode] ? result.only_first : result.only_second);
+      difference += first[episode] ? 1 : -1;
+    }
+    const double share = static_cast<double>(difference) / starts_per_world;
+    square_sum += share * share;
+  }
+  const std::int64_t lead = result.only_first - result.only_second;
+  bool told = false;
+  if (starts_per_world == 1) {
+    const ProportionInterval interval =
+        ClopperPearson(result.only_first, result.only_first + result.only_second, confidence);
+    told = interval.low > 0.5 || interval.high < 0.5;
+  } else if (num_worlds >= 2) {
+    // (1 + difference) / 2 is in [0, 1].
+    const auto n = static_cast<double>(num_worlds);
+    const double mean = static_cast<double>(lead) / static_cast<double>(first.size());
+    const double variance = std::max(0.0, (square_sum - n * mean * mean) / (n - 1)) / 4;
+    told = std::abs(mean) / 2 >
+           EmpiricalBernsteinBias(variance, static_cast<std::int64_t>(num_worlds), 1 - confidence);
+  }
+  if (told) result.verdict = lead > 0 ? Comparison::Verdict::kBetter : Comparison::Verdict::kWorse;
+  return result;
+}
+
+Baselines MeasureBaselines(
+    const Task& task, const WorldSource& worlds, const EvaluateOptions& options,
+    const RaceResult& race, std::size_t num_racers,
+    const std::function<void(std::int64_t done)>& on_drive,
+    const std::function<void(std::int64_t done, std::int64_t total)>& on_search) {
+  Baselines result;
+  std::vector<bool> somebody = race.somebody_arrived;
+  std::vector<bool> arrived;
+  std::int64_t done_before = 0;
+  for (const std::string_view name : Baselines::kDrivers) {
+    const auto policy = BuiltInPolicy(name);
+    FEDGEN_CHECK(policy.has_value(), "no built-in policy {}", name);
+    const Tally tally =
+        DriveAll(task, *policy, worlds, options, arrived, somebody, [&](std::int64_t done) {
+          if (on_drive) on_drive(done_before + done);
+        });
+    done_before += tally.episodes;
+    result.drivers.push_back({std::string(name), tally});
+  }
+  // The winner was chosen in these worlds: the risk is split among all that it could have been.
+  const double confidence = 1 - (1 - kComparisonConfidence) / static_cast<double>(num_racers);
+  result.with_gap_follower =  // the last that drove
+      Compare(race.winner_arrived, arrived, options.starts_per_world, confidence);
+  result.crossable = FindCrossable(task, worlds, options, somebody, on_search);
+  return result;
 }
 
 }  // namespace fedgen

@@ -8,7 +8,7 @@
 #include "fedgen/base/option.h"
 #include "fedgen/fuse/exchange.h"
 #include "fedgen/policy/mlp.h"
-#include "fedgen/rollout/evaluate.h"
+#include "fedgen/rollout/planner.h"
 
 namespace fedgen {
 
@@ -34,10 +34,62 @@ inline constexpr std::array<std::string_view, 2> kWords<Prize> = {"cost", "safet
 /// under the first name.
 std::vector<Racer> Racers(const Finalists& finalists, const Mlp& shape);
 
-/// Drives all of them through the worlds of the source and fills their tallies; returns the index
-/// of the winner, the first of equals.
-std::size_t Race(const Task& task, const WorldSource& worlds, const EvaluateOptions& options,
-                 Prize prize, std::vector<Racer>& racers,
-                 const std::function<void(std::int64_t)>& on_progress);
+/// Which racer won, and the episodes of the race in which somebody arrived.
+struct RaceResult {
+  std::size_t winner = 0;              // index, the first of equals
+  std::vector<bool> winner_arrived;    // [episodes]
+  std::vector<bool> somebody_arrived;  // [episodes]
+};
+
+/// Drives all of them through the worlds of the source and fills their tallies.
+RaceResult Race(const Task& task, const WorldSource& worlds, const EvaluateOptions& options,
+                Prize prize, std::vector<Racer>& racers,
+                const std::function<void(std::int64_t)>& on_progress);
+
+// How good it could be: what drivers that learn nothing do in the worlds of the race, and in how
+// many of these a search that knows the map finds a way. They are measured to compare with, after
+// the race, and cannot win.
+
+/// Two drivers in the same episodes. Only those count in which one arrived and the other did not.
+struct Comparison {
+  enum class Verdict {
+    kOpen,    // cannot be told apart
+    kBetter,  // the first arrives more often
+    kWorse,
+  };
+  std::int64_t only_first = 0;   // episodes in which only the first arrived
+  std::int64_t only_second = 0;  // in which only the second did
+  Verdict verdict = Verdict::kOpen;
+};
+template <>
+inline constexpr auto kWords<Comparison::Verdict> = Words("open", "better", "worse");
+
+/// Who arrives more often in new worlds: a verdict other than kOpen is wrong with probability at
+/// most 1 - confidence. With one start per world by the exact test of McNemar (among the worlds
+/// that tell, is 1/2 outside the Clopper-Pearson interval?), with several by the mean difference of
+/// worlds (Eq. 43's bound).
+Comparison Compare(const std::vector<bool>& first, const std::vector<bool>& second,
+                   int starts_per_world, double confidence);
+
+inline constexpr double kComparisonConfidence = 0.99;
+
+struct Baseline {
+  std::string name;
+  Tally tally;
+};
+
+struct Baselines {
+  static constexpr std::array<std::string_view, 2> kDrivers = {"straight", "gap-follower"};
+  std::vector<Baseline> drivers;  // by kDrivers
+  Comparison with_gap_follower;   // the winner is the first; holds for whoever won
+  Crossable crossable;            // by a racer, a baseline or a way that the search found
+};
+
+/// Measures them in the worlds of a race among num_racers. on_drive and on_search may be empty.
+Baselines MeasureBaselines(
+    const Task& task, const WorldSource& worlds, const EvaluateOptions& options,
+    const RaceResult& race, std::size_t num_racers,
+    const std::function<void(std::int64_t done)>& on_drive,
+    const std::function<void(std::int64_t done, std::int64_t total)>& on_search);
 
 }  // namespace fedgen

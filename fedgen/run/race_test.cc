@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "fedgen/learn/navigation.h"
 #include "tests/tasks.h"
 
@@ -64,22 +66,30 @@ TEST(Race, IsWonByTheLeastCostOnTheSameWorlds) {
   options.kernel = BestKernel();
   const WorldSource worlds = DrawnWorlds(task, Key(5), BestKernel());
   std::int64_t last = 0;
-  const std::size_t winner =
-      Race(task, worlds, options, Prize::kCost, racers, [&](std::int64_t done) {
-        EXPECT_GE(done, last);
-        last = done;
-      });
+  const RaceResult race = Race(task, worlds, options, Prize::kCost, racers, [&](std::int64_t done) {
+    EXPECT_GE(done, last);
+    last = done;
+  });
   EXPECT_EQ(last, 300);
   std::size_t expected = 0;
+  std::vector<std::vector<bool>> arrived(racers.size());
   for (std::size_t i = 0; i < racers.size(); ++i) {
-    const Tally tally = Evaluate(task, racers[i].policy, worlds, options);
+    const Tally tally = Evaluate(task, racers[i].policy, worlds, options, {},
+                                 [&](std::int64_t /*index*/, const Episode& episode) {
+                                   arrived[i].push_back(episode.outcome == Outcome::kReachedGoal);
+                                 });
     EXPECT_EQ(racers[i].tally.cost_sum, tally.cost_sum);
     EXPECT_EQ(racers[i].tally.outcome_hash, tally.outcome_hash);
     if (tally.cost_sum < racers[expected].tally.cost_sum) expected = i;
   }
-  EXPECT_EQ(winner, expected);
+  EXPECT_EQ(race.winner, expected);
+  EXPECT_EQ(race.winner_arrived, arrived[expected]);
+  for (std::size_t e = 0; e < 60; ++e) {
+    EXPECT_EQ(race.somebody_arrived[e],
+              std::ranges::any_of(arrived, [e](const auto& of) { return of[e]; }));
+  }
   // For safety: the most arrivals, of equals the least cost.
-  const std::size_t safest = Race(task, worlds, options, Prize::kSafety, racers, {});
+  const std::size_t safest = Race(task, worlds, options, Prize::kSafety, racers, {}).winner;
   for (const Racer& racer : racers) {
     EXPECT_LE(racer.tally.reached, racers[safest].tally.reached);
     if (racer.tally.reached < racers[safest].tally.reached) continue;
@@ -87,7 +97,82 @@ TEST(Race, IsWonByTheLeastCostOnTheSameWorlds) {
   }
   // Equal costs: the first wins.
   std::vector<Racer> equal = {racers[2], racers[2]};
-  EXPECT_EQ(Race(task, worlds, options, Prize::kCost, equal, {}), 0U);
+  EXPECT_EQ(Race(task, worlds, options, Prize::kCost, equal, {}).winner, 0U);
+}
+
+// Arrivals of two drivers of which one arrives alone in so many episodes.
+std::pair<std::vector<bool>, std::vector<bool>> Pairs(int both, int only_first, int only_second) {
+  std::pair<std::vector<bool>, std::vector<bool>> pairs;
+  const auto add = [&](int count, bool first, bool second) {
+    pairs.first.insert(pairs.first.end(), static_cast<std::size_t>(count), first);
+    pairs.second.insert(pairs.second.end(), static_cast<std::size_t>(count), second);
+  };
+  add(both, true, true);
+  add(only_first, true, false);
+  add(only_second, false, true);
+  return pairs;
+}
+
+// Of 8 worlds that tell, all for one side happen with probability 2 / 2^8 = 0.0078 between equals,
+// of 7 with 0.0156. The worlds that do not tell do not count.
+TEST(Compare, IsTheExactTestOfMcNemar) {
+  using Verdict = Comparison::Verdict;
+  for (const int both : {0, 1000}) {
+    const auto verdict = [both](int only_first, int only_second) {
+      const auto [first, second] = Pairs(both, only_first, only_second);
+      const Comparison comparison = Compare(first, second, 1, 0.99);
+      EXPECT_EQ(comparison.only_first, only_first);
+      EXPECT_EQ(comparison.only_second, only_second);
+      return comparison.verdict;
+    };
+    EXPECT_EQ(verdict(7, 0), Verdict::kOpen);
+    EXPECT_EQ(verdict(8, 0), Verdict::kBetter);
+    EXPECT_EQ(verdict(0, 7), Verdict::kOpen);
+    EXPECT_EQ(verdict(0, 8), Verdict::kWorse);
+    EXPECT_EQ(verdict(0, 0), Verdict::kOpen);
+    EXPECT_EQ(verdict(40, 40), Verdict::kOpen);
+  }
+}
+
+// Four starts of a world are one sample: what tells as 80 worlds does not as 20.
+TEST(Compare, CountsWorldsNotStarts) {
+  const auto [first, second] = Pairs(0, 80, 40);
+  EXPECT_EQ(Compare(first, second, 1, 0.99).verdict, Comparison::Verdict::kBetter);
+  EXPECT_EQ(Compare(first, second, 4, 0.99).verdict, Comparison::Verdict::kOpen);
+  const auto [all, none] = Pairs(0, 4000, 0);
+  EXPECT_EQ(Compare(all, none, 4, 0.99).verdict, Comparison::Verdict::kBetter);
+  EXPECT_EQ(Compare(none, all, 4, 0.99).verdict, Comparison::Verdict::kWorse);
+}
+
+TEST(MeasureBaselines, DriveTheWorldsOfTheRace) {
+  const Task task = TextTask();
+  std::vector<Racer> racers = {{"a", Net(task, 1), {}}, {"b", Net(task, 2), {}}};
+  EvaluateOptions options;
+  options.num_worlds = 60;
+  options.kernel = BestKernel();
+  const WorldSource worlds = DrawnWorlds(task, Key(5), BestKernel());
+  const RaceResult race = Race(task, worlds, options, Prize::kSafety, racers, {});
+  std::int64_t driven = 0, searched = 0;
+  const Baselines baselines = MeasureBaselines(
+      task, worlds, options, race, racers.size(), [&](std::int64_t done) { driven = done; },
+      [&](std::int64_t done, std::int64_t /*total*/) { searched = done; });
+  EXPECT_EQ(driven, 120);
+  ASSERT_EQ(baselines.drivers.size(), 2U);
+  EXPECT_EQ(baselines.drivers[0].name, "straight");
+  EXPECT_EQ(baselines.drivers[0].tally.outcome_hash,
+            Evaluate(task, StraightAhead{}, worlds, options).outcome_hash);
+  EXPECT_EQ(baselines.drivers[1].name, "gap-follower");
+  const Tally gap = Evaluate(task, GapFollower{}, worlds, options);
+  EXPECT_EQ(baselines.drivers[1].tally.outcome_hash, gap.outcome_hash);
+  // Networks that nobody trained lose against it.
+  const Comparison& comparison = baselines.with_gap_follower;
+  EXPECT_EQ(comparison.only_second - comparison.only_first,
+            gap.reached - racers[race.winner].tally.reached);
+  EXPECT_EQ(comparison.verdict, Comparison::Verdict::kWorse);
+  // Nobody crosses what cannot be crossed.
+  EXPECT_EQ(baselines.crossable.episodes, 60);
+  EXPECT_EQ(baselines.crossable.searched, searched);
+  EXPECT_GE(baselines.crossable.crossed, gap.reached);
 }
 
 }  // namespace

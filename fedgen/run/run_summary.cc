@@ -17,11 +17,29 @@ Json AuthorJson(LearnerId learner) {
   return learner.is_cloud() ? Json(learner.name()) : Json(learner.number());
 }
 
-Json RacerJson(const Racer& racer) {
-  return {{"name", racer.name},
-          {"episodes", racer.tally.episodes},
-          {"safe_rate", SafeRate(racer.tally)},
-          {"mean_cost", MeanCost(racer.tally)}};
+Json DriverJson(const std::string& name, const Tally& tally) {
+  return {{"name", name},
+          {"episodes", tally.episodes},
+          {"safe_rate", SafeRate(tally)},
+          {"mean_cost", MeanCost(tally)}};
+}
+
+void AddBaselines(const Baselines& baselines, Json& json) {
+  for (const Baseline& driver : baselines.drivers) {
+    json["baselines"].push_back(DriverJson(driver.name, driver.tally));
+  }
+  const Crossable& crossable = baselines.crossable;
+  json["baselines"].push_back({{"name", "search"},
+                               {"episodes", crossable.episodes},
+                               {"safe_rate", static_cast<double>(crossable.crossed) /
+                                                 static_cast<double>(crossable.episodes)},
+                               {"searched", crossable.searched},
+                               {"expansions", crossable.expansions}});
+  const Comparison& comparison = baselines.with_gap_follower;
+  json["winner_against_gap_follower"] = {{"verdict", NameOf(comparison.verdict)},
+                                         {"confidence", kComparisonConfidence},
+                                         {"only_winner", comparison.only_first},
+                                         {"only_gap_follower", comparison.only_second}};
 }
 
 }  // namespace
@@ -68,8 +86,11 @@ std::string RunSummaryJson(const RunSummary& summary) {
                          {"b", summary.incumbent->b},
                          {"theta_sha256", summary.incumbent->hash}};
   }
-  for (const Racer& racer : summary.race) json["race"].push_back(RacerJson(racer));
+  for (const Racer& racer : summary.race) {
+    json["race"].push_back(DriverJson(racer.name, racer.tally));
+  }
   if (!summary.race.empty()) json["winner"] = summary.race[summary.winner].name;
+  if (summary.baselines) AddBaselines(*summary.baselines, json);
   for (const Guarantee& guarantee : summary.guarantees) {
     json["guarantees"].push_back({{"name", guarantee.name},
                                   {"holds", guarantee.standing != Standing::kNo},

@@ -26,8 +26,9 @@ struct RunSummary {
   std::vector<LearnerState> learners;
   std::optional<Submission> incumbent;
   std::vector<Racer> race;
-  int race_starts = 1;     // in each of its worlds, >= 1
-  std::size_t winner = 0;  // index into race
+  int race_starts = 1;                 // in each of its worlds, >= 1
+  std::size_t winner = 0;              // index into race
+  std::optional<Baselines> baselines;  // in the worlds of the race
   std::vector<Guarantee> guarantees;
   std::vector<std::string> warnings;
   std::optional<Certificate> certificate;

@@ -36,6 +36,11 @@ RunSummary Sample() {
   bad.cost_sum = 87;
   summary.race = {{"final-1", {}, bad}, {"incumbent", {}, good}};
   summary.winner = 1;
+  Baselines baselines;
+  baselines.drivers = {{"straight", bad}, {"gap-follower", good}};
+  baselines.with_gap_follower = {3, 14, Comparison::Verdict::kWorse};
+  baselines.crossable = {100, 8, 95, 30'000};
+  summary.baselines = baselines;
   summary.guarantees = {{"T1", Standing::kYes, "a statement", ""},
                         {"T4", Standing::kNo, "another", "for a reason"},
                         {"T5", Standing::kPartly, "a third", "not all of it"}};
@@ -64,6 +69,16 @@ TEST(RunSummaryJson, SaysWhatHappened) {
   EXPECT_EQ(json["winner"], "incumbent");
   EXPECT_EQ(json["race"][1]["safe_rate"], 0.9);
   EXPECT_EQ(json["race"][0]["mean_cost"], 0.87);
+  ASSERT_EQ(json["race"].size(), 2U);  // baselines do not race
+  ASSERT_EQ(json["baselines"].size(), 3U);
+  EXPECT_EQ(json["baselines"][1]["name"], "gap-follower");
+  EXPECT_EQ(json["baselines"][1]["mean_cost"], 0.37);
+  EXPECT_EQ(json["baselines"][2]["name"], "search");
+  EXPECT_EQ(json["baselines"][2]["safe_rate"], 0.95);
+  EXPECT_EQ(json["baselines"][2]["searched"], 8);
+  EXPECT_EQ(json["winner_against_gap_follower"]["verdict"], "worse");
+  EXPECT_EQ(json["winner_against_gap_follower"]["only_winner"], 3);
+  EXPECT_EQ(json["winner_against_gap_follower"]["only_gap_follower"], 14);
   EXPECT_EQ(json["guarantees"][0]["standing"], "yes");
   EXPECT_EQ(json["guarantees"][1]["holds"], false);
   EXPECT_EQ(json["guarantees"][1]["standing"], "no");

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <limits>
 
 #include "fedgen/base/hash.h"
@@ -27,6 +28,9 @@ std::string Experiment::Fingerprint() const {
   std::string text = fmt::format("{}\n{}", seed, any_rounds.resolved);
   for (const LearnerSettings& learner : training().learners) {
     if (learner.initial_policy) text += PolicyToBinaryV1(*learner.initial_policy);
+  }
+  if (const std::optional<Policy>& teacher = training().teacher) {
+    if (const Mlp* network = std::get_if<Mlp>(&*teacher)) text += PolicyToBinaryV1(*network);
   }
   return Sha256Hex(text);
 }
@@ -77,6 +81,41 @@ Result<void> CheckMemory(const std::vector<MemoryPart>& parts, double limit, Err
                                  largest.option, BytesText(bytes), largest.why, BytesText(limit))};
 }
 
+namespace {
+
+// Steps that are kept while a learner looks at them (learn/experience.h).
+MemoryPart ExperiencePart(std::string_view option, int episodes, int horizon, int num_inputs) {
+  const double bytes = Experience::Bytes({episodes, horizon, num_inputs});
+  const double numbers = Experience::Bytes({1, 1, num_inputs}) / sizeof(float);
+  return {fmt::format("{} = {}", option, episodes),
+          fmt::format("{} x {} x {:.0f} numbers", Counted(episodes, "episode"),
+                      Counted(horizon, "step"), numbers),
+          bytes};
+}
+
+// What learners by policy gradients need: the host's one record of steps, and each one's critic.
+// That one is kept, packed twice, summed and remembered twice in double: 9 copies, and 2 more for
+// each thread.
+MemoryPart PolicyGradientPart(const std::vector<LearnerSettings>& learners, int horizon,
+                              int num_inputs, int num_threads) {
+  int most_episodes = 0;
+  double critics = 0;
+  for (const LearnerSettings& learner : learners) {
+    if (!ByPolicyGradient(learner)) continue;
+    most_episodes = std::max(most_episodes, learner.policy_gradient.episodes);
+    NetworkShape critic{{num_inputs + Experience::kCriticInputs}};
+    std::ranges::copy(learner.policy_gradient.critic_hidden, std::back_inserter(critic.sizes));
+    critic.sizes.push_back(1);
+    critics += static_cast<double>(NumParameters(critic)) * sizeof(float) * (9 + 2 * num_threads);
+  }
+  MemoryPart part =
+      ExperiencePart("learner.policy_gradient.episodes", most_episodes, horizon, num_inputs);
+  part.bytes += critics;
+  return part;
+}
+
+}  // namespace
+
 std::vector<MemoryPart> MemoryOf(const Config& config, int num_threads) {
   const TrainingSettings& training = config.training;
   const std::vector<LearnerSettings> learners = LearnersOf(training);
@@ -90,6 +129,9 @@ std::vector<MemoryPart> MemoryOf(const Config& config, int num_threads) {
   // A learner keeps its directions from round to round, and theta, sigma, where sigma began, the
   // network's shape, the submission, and z of mu and sigma in double: 9 times theta; Adam and
   // ClipUp remember two numbers and one in double. A thread drives a network and keeps its theta.
+  // One by policy gradients has no sigma and no directions, but where its search is, an average of
+  // that, and sums of gradients: 11 times theta, and 2 more for each thread.
+  std::int64_t num_searching = 0;  // with directions
   std::int64_t most_pairs = 0;
   double copies = 2 * threads;  // of theta
   double directions = 0;
@@ -98,25 +140,28 @@ std::vector<MemoryPart> MemoryOf(const Config& config, int num_threads) {
   for (const LearnerSettings& learner : learners) {
     const std::int64_t starts = TaskOf(training, learner).world.start.per_world;
     const auto optimizer = learner.optimizer.kind;
-    copies += optimizer == OptimizerOptions::Kind::kAdam     ? 13
-              : optimizer == OptimizerOptions::Kind::kClipUp ? 11
-                                                             : 9;
-    most_pairs = std::max<std::int64_t>(most_pairs, learner.estimator.pairs);
+    copies += optimizer == OptimizerOptions::Kind::kAdam     ? 4
+              : optimizer == OptimizerOptions::Kind::kClipUp ? 2
+                                                             : 0;
+    copies += ByPolicyGradient(learner) ? 11 + 2 * threads : 9;
     most_episodes = std::max(most_episodes, learner.worlds * starts);
-    directions += static_cast<double>(learner.estimator.pairs) * theta_bytes;
+    if (!ByPolicyGradient(learner)) {
+      ++num_searching;
+      most_pairs = std::max<std::int64_t>(most_pairs, learner.estimator.pairs);
+      directions += static_cast<double>(learner.estimator.pairs) * theta_bytes;
+    }
     worlds += static_cast<double>(learner.worlds) *
               static_cast<double>(sizeof(World) + static_cast<std::size_t>(starts) * sizeof(Pose));
   }
   const double certificate = sizeof(double) * static_cast<double>(config.certificate_worlds);
-  return {
+  // A bit each for the winner, for somebody and for a baseline.
+  const double race = 3.0 / 8 * static_cast<double>(config.selection_worlds) *
+                      static_cast<double>(config.task().world.start.per_world);
+  std::vector<MemoryPart> parts = {
       {fmt::format("policy.hidden = [{}]", fmt::join(training.policy.hidden, ", ")),
        fmt::format("{} and {}, each with several copies of {}", Counted(num_learners, "learner"),
                    Counted(num_threads, "thread"), parameters),
        copies * theta_bytes},
-      {fmt::format("learner.pairs = {}", most_pairs),
-       fmt::format("{} x {} x {}", Counted(num_learners, "learner"),
-                   Counted(most_pairs, "direction"), parameters),
-       directions},
       {fmt::format("learner.worlds = {}", learners.front().worlds),
        fmt::format("{} x {}, and {} of {} each", Counted(num_learners, "learner"),
                    Counted(learners.front().worlds, "world"), Counted(num_threads, "thread"),
@@ -124,7 +169,24 @@ std::vector<MemoryPart> MemoryOf(const Config& config, int num_threads) {
        worlds + threads * static_cast<double>(most_episodes) * sizeof(Episode)},
       {fmt::format("federation.certificate_worlds = {}", config.certificate_worlds),
        "a cost for each of them", certificate},
+      {fmt::format("federation.selection_worlds = {}", config.selection_worlds),
+       "who arrived in which of them", race},
   };
+  if (num_searching > 0) {
+    parts.push_back({fmt::format("learner.pairs = {}", most_pairs),
+                     fmt::format("{} x {} x {}", Counted(num_searching, "learner"),
+                                 Counted(most_pairs, "direction"), parameters),
+                     directions});
+  }
+  const int horizon = training.task.episode.horizon;
+  if (num_searching < num_learners) {
+    parts.push_back(PolicyGradientPart(learners, horizon, shape.num_inputs(), num_threads));
+  }
+  if (!config.imitate.empty()) {
+    parts.push_back(ExperiencePart("policy.imitation_episodes", training.imitation.episodes,
+                                   horizon, shape.num_inputs()));
+  }
+  return parts;
 }
 
 Result<Finalists> Train(Host& host, Exchange& exchange, RunListeners listeners) {
@@ -181,11 +243,18 @@ Result<RunSummary> Conclude(const Experiment& experiment, const Host& host,
   const auto tell = [&](std::string_view what, std::int64_t done, std::int64_t total) {
     for (RunListener* listener : listeners) listener->OnProgress(what, done, total);
   };
+  const std::int64_t episodes = race.num_worlds * race.starts_per_world;
+  const auto num_racers = static_cast<std::int64_t>(summary.race.size());
   const std::int64_t racing =
-      race.num_worlds * race.starts_per_world * static_cast<std::int64_t>(summary.race.size());
-  summary.winner =
-      Race(experiment.task(), experiment.Worlds(Stream::kSelection), race, config.prize,
-           summary.race, [&](std::int64_t done) { tell("race", done, racing); });
+      episodes * (num_racers + static_cast<std::int64_t>(Baselines::kDrivers.size()));
+  const WorldSource worlds = experiment.Worlds(Stream::kSelection);
+  const RaceResult result = Race(experiment.task(), worlds, race, config.prize, summary.race,
+                                 [&](std::int64_t done) { tell("race", done, racing); });
+  summary.winner = result.winner;
+  summary.baselines = MeasureBaselines(
+      experiment.task(), worlds, race, result, summary.race.size(),
+      [&](std::int64_t done) { tell("race", episodes * num_racers + done, racing); },
+      [&](std::int64_t done, std::int64_t total) { tell("search", done, total); });
 
   CertifyOptions certify;
   certify.num_worlds = config.certificate_worlds;

@@ -86,7 +86,8 @@ class RunListener {
   }
   /// After the last round.
   virtual Result<void> OnEnd(const Host& /*host*/, const Finalists& /*finalists*/) { return {}; }
-  /// During the race and the certification ("race", "certify"), in episodes.
+  /// During the race, the search for ways and the certification ("race", "search", "certify"), in
+  /// episodes.
   virtual void OnProgress(std::string_view /*what*/, std::int64_t /*done*/,
                           std::int64_t /*total*/) {}
 };
@@ -95,7 +96,8 @@ using RunListeners = std::span<RunListener* const>;
 /// Runs rounds until the run is over. A host that has no round behind it joins first.
 Result<Finalists> Train(Host& host, Exchange& exchange, RunListeners listeners);
 
-/// The race, the certificate of its winner, and what is to be said about the run.
+/// The race, what it is compared with, the certificate of its winner, and what is to be said about
+/// the run.
 Result<RunSummary> Conclude(const Experiment& experiment, const Host& host,
                             const Finalists& finalists, RunListeners listeners);
 

@@ -12,6 +12,7 @@
 #include <hwy/foreach_target.h>
 //
 #include "fedgen/base/lanes-inl.h"
+#include "fedgen/sim/chosen-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace fedgen {
@@ -201,54 +202,6 @@ bool InsideABox(const Batch& batch, std::size_t slot) {
 // casting at three discs. The passes run over many robots before they take turns, because a list
 // that is read right after it was written in pieces makes the processor wait for the pieces.
 
-/// For each set of eight lanes, which lane comes first, second, ... (Highway 1.0 has Compress for
-/// this, but g++ 12 copies its table to the stack at every call.)
-struct CompressTable {
-  constexpr CompressTable() {
-    for (std::size_t mask = 0; mask < 256; ++mask) {
-      int count = 0;
-      for (std::size_t lane = 0; lane < 8; ++lane) {
-        if ((mask >> lane & 1) != 0) lanes[mask][count++] = static_cast<std::uint8_t>(lane);
-      }
-    }
-  }
-  alignas(64) std::uint8_t lanes[256][8] = {};
-};
-inline constexpr CompressTable kCompressTable;
-
-/// Some of eight lanes, to be written side by side.
-class Chosen {
- public:
-  HWY_INLINE explicit Chosen(std::uint32_t bits) : bits_(bits) {
-    const hn::FixedTag<std::uint8_t, 8> d8;
-    lanes_ = hn::PromoteTo(IntTag(), hn::Load(d8, kCompressTable.lanes[bits]));
-  }
-  HWY_INLINE int count() const { return __builtin_popcount(bits_); }
-  /// Writes the chosen lanes from `to` on; eight numbers are overwritten.
-  HWY_INLINE void Append(F v, float* to) const {
-    const FloatTag d;
-    hn::StoreU(hn::TableLookupLanes(v, hn::IndicesFromVec(d, lanes_)), d, to);
-  }
-  HWY_INLINE void Append(hn::Vec<IntTag> v, std::int32_t* to) const {
-    const IntTag di;
-    hn::StoreU(hn::TableLookupLanes(v, hn::IndicesFromVec(di, lanes_)), di, to);
-  }
-
- private:
-  std::uint32_t bits_;
-  hn::Vec<IntTag> lanes_;
-};
-
-/// 0, 1, ..., 7.
-HWY_INLINE hn::Vec<IntTag> Count() {
-  alignas(32) static constexpr std::int32_t kCount[8] = {0, 1, 2, 3, 4, 5, 6, 7};
-  return hn::Load(IntTag(), kCount);
-}
-
-HWY_INLINE std::uint32_t Bits(Mask mask) {
-  return static_cast<std::uint32_t>(hn::detail::BitsFromMask(mask));
-}
-
 /// The lidar as the first pass wants it, in registers or on the stack. Everything is widened by a
 /// slack far above the rounding of a distance within range.
 struct Fan {
@@ -297,6 +250,7 @@ struct SeenWalls {
 
   float forward[kRoom], left[kRoom], dforward[kRoom], dleft[kRoom], area[kRoom];
   std::int32_t row[kRoom];
+  float first_beam[kRoom], last_beam[kRoom];  // that may meet the wall
   int size = 0;
 };
 
@@ -304,16 +258,29 @@ struct BeamInterval {
   F first, last;  // integers in [0, num_beams - 1]; first > last: none
 };
 
-/// The beams that may meet each of eight discs, and perhaps one that does not. The angles are
-/// approximate, with a margin that covers it.
-HWY_INLINE BeamInterval BeamsThatMayMeet(const Fan& fan, BodyPoint centre, F distance2, F radius) {
-  // Bearing by a quadratic approximation of atan on [0, 1], off by less than 0.004 rad.
-  const F forward = Abs(centre.forward);
-  const F left = Abs(centre.left);
+/// Bearing in [0, pi], to the left or right, off by less than 0.005 rad: a quadratic approximation
+/// of atan on [0, 1].
+HWY_INLINE F RoughBearing(BodyPoint point) {
+  const F forward = Abs(point.forward);
+  const F left = Abs(point.left);
   const F ratio = Min(forward, left) * hn::ApproximateReciprocal(Max(forward, left));
   F bearing = ratio * NegFma(Set(0.273f), ratio, Set(1.0583982f));
   bearing = Select(left > forward, Set(1.5707963f) - bearing, bearing);
-  bearing = Select(centre.forward < Set(0.0f), Set(3.1415927f) - bearing, bearing);
+  return Select(point.forward < Set(0.0f), Set(3.1415927f) - bearing, bearing);
+}
+
+/// The beams from one bearing to another, and perhaps one to each side.
+HWY_INLINE BeamInterval BeamsBetween(const Fan& fan, F from, F to) {
+  const F first = Fma(from, Set(fan.scale), Set(fan.first_offset));
+  const F last = Fma(to, Set(fan.scale), Set(fan.last_offset));
+  const F last_beam = Set(fan.last_beam);
+  return {Round(Clamp(first, Set(0.0f), last_beam)), Round(Clamp(last, Set(0.0f), last_beam))};
+}
+
+/// The beams that may meet each of eight discs, and perhaps one that does not. The angles are
+/// approximate, with a margin that covers it.
+HWY_INLINE BeamInterval BeamsThatMayMeet(const Fan& fan, BodyPoint centre, F distance2, F radius) {
+  const F bearing = RoughBearing(centre);
   // Half width asin(q) <= q + (pi/2 - 1) q^3 with q = radius / distance < 1: a robot inside a disc
   // has collided and is not asked.
   const F q = radius * hn::ApproximateReciprocalSqrt(distance2);
@@ -321,11 +288,29 @@ HWY_INLINE BeamInterval BeamsThatMayMeet(const Fan& fan, BodyPoint centre, F dis
   // A disc across the +-pi cut may meet beams at both ends of a wide fan: try them all.
   if (fan.wraps) width = Select(bearing + width > Set(3.14f), Set(7.0f), width);
   const F signed_bearing = hn::CopySign(bearing, centre.left);
-  const F scale = Set(fan.scale);
-  const F first = Fma(signed_bearing - width, scale, Set(fan.first_offset));
-  const F last = Fma(signed_bearing + width, scale, Set(fan.last_offset));
-  const F last_beam = Set(fan.last_beam);
-  return {Round(Clamp(first, Set(0.0f), last_beam)), Round(Clamp(last, Set(0.0f), last_beam))};
+  return BeamsBetween(fan, signed_bearing - width, signed_bearing + width);
+}
+
+/// The same for walls: the beams between the bearings of their ends. All beams where an end is too
+/// near, or the robot too near to the wall's line, for bearings to be sure, and across the +-pi
+/// cut.
+HWY_INLINE BeamInterval BeamsThatMayMeet(const Fan& fan, const BodyWall& wall, F length) {
+  const BodyPoint end0{wall.forward, wall.left};
+  const BodyPoint end1{wall.forward + wall.dforward, wall.left + wall.dleft};
+  const F distance0 = Fma(end0.forward, end0.forward, end0.left * end0.left);
+  const F distance1 = Fma(end1.forward, end1.forward, end1.left * end1.left);
+  const F bearing0 = RoughBearing(end0);
+  const F bearing1 = RoughBearing(end1);
+  const F from = hn::CopySign(bearing0, end0.left);
+  const F to = hn::CopySign(bearing1, end1.left);
+  const F length2 = length * length;
+  const Mask near_end = Min(distance0, distance1) < Fma(Set(1e-5f), length2, Set(0.01f));
+  const Mask near_line = wall.area * wall.area < Set(1e-8f) * length2 * Max(distance0, distance1);
+  const Mask across_cut = Or(Max(bearing0, bearing1) > Set(3.13f), to < from);
+  const Mask unsure = Or(Or(near_end, near_line), across_cut);
+  const F margin = Set(0.008f);
+  return BeamsBetween(fan, Select(unsure, Set(-7.0f), from - margin),
+                      Select(unsure, Set(7.0f), to + margin));
 }
 
 /// Second pass: casts beams at the discs seen, notes collisions with them, and forgets them.
@@ -435,13 +420,14 @@ HWY_INLINE void LookAtDiscs(const Lidar& lidar, const Fan& fan, const Robot& rob
 HWY_NOINLINE void CastAtWalls(const Lidar& lidar, SeenWalls& seen, float* ranges) {
   const float* beam_cos = lidar.fan_cos.data();
   const float* beam_sin = lidar.fan_sin.data();
-  const int beam_stride = lidar.beam_stride;
   for (int entry = 0; entry < seen.size; ++entry) {
     const BodyWall wall{Set(seen.forward[entry]), Set(seen.left[entry]), Set(seen.dforward[entry]),
                         Set(seen.dleft[entry]), Set(seen.area[entry])};
     const bool on_its_line = seen.area[entry] == 0.0f;
     float* readings = ranges + seen.row[entry];
-    for (int beam = 0; beam < beam_stride; beam += kLanes) {
+    const int first = static_cast<int>(seen.first_beam[entry]) / kLanes * kLanes;
+    const int last = static_cast<int>(seen.last_beam[entry]);
+    for (int beam = first; beam <= last; beam += kLanes) {
       const F c = Load(beam_cos + beam);
       const F s = Load(beam_sin + beam);
       const F distance =
@@ -474,6 +460,9 @@ HWY_INLINE void LookAtWalls(const Lidar& lidar, const Fan& fan, const Robot& rob
   may_meet.Append(wall.dleft, seen.dleft + size);
   may_meet.Append(wall.area, seen.area + size);
   may_meet.Append(rows, seen.row + size);
+  const BeamInterval beams = BeamsThatMayMeet(fan, wall, length);
+  may_meet.Append(beams.first, seen.first_beam + size);
+  may_meet.Append(beams.last, seen.last_beam + size);
   seen.size = size + may_meet.count();
   if (HWY_UNLIKELY(seen.size > SeenWalls::kCapacity - kLanes)) CastAtWalls(lidar, seen, ranges);
 }
