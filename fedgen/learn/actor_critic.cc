@@ -41,7 +41,7 @@ ActorCritic::ActorCritic(const NetworkShape& policy, const NetworkShape& critic,
       policy_(policy),
       critic_(critic),
       workers_(static_cast<std::size_t>(num_threads), Worker(policy, critic)),
-      blocks_(2 * static_cast<std::size_t>(num_threads)),
+      blocks_(4 * static_cast<std::size_t>(num_threads)),
       policy_sum_(NumParameters(policy)),
       critic_sum_(NumParameters(critic)) {
   for (Block& block : blocks_) {

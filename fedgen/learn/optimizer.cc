@@ -70,8 +70,8 @@ void Describe(OptionVisitor& visitor, StepOptions& options) {
                  Closed(0, 1));
   visitor.Number({"last_step", "", "Geometric schedule: the step of the last round."}, last, kStep);
   visitor.Integer({"schedule_rounds", "rounds",
-                   "Geometric schedule: in which round it arrives at last_step, and stays there; 0 "
-                   "for the last."},
+                   "Geometric schedules: in which round they arrive (at last_step, at last_noise), "
+                   "and stay there; 0 for the last."},
                   rounds, {0, 10000000});
 }
 

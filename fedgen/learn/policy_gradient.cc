@@ -10,6 +10,7 @@
 
 #include "fedgen/base/archive.h"
 #include "fedgen/base/check.h"
+#include "fedgen/base/parallel.h"
 
 namespace fedgen {
 
@@ -30,6 +31,7 @@ enum : std::uint64_t { kWorlds = 0, kNoise = 1 };
 // Under the key of an improvement.
 enum : std::uint64_t { kShuffles = 0, kRefit = 1 };
 
+constexpr std::size_t kEpisodesAtOnce = 128;  // that a thread credits
 constexpr OptimizerOptions kCriticOptimizer = {OptimizerOptions::Kind::kAdam};
 
 // Brings a gradient down to the limit; 0 is no limit.
@@ -303,9 +305,17 @@ void PolicyGradient::Credit(double trace) {
   const double discount = plain() ? 1 : settings_.options.discount;
   std::size_t first = 0;
   for (const PracticeGround& ground : settings_.grounds) {
-    const auto count = static_cast<std::size_t>(ground.episodes);
-    GiveCredit(Reward(), ground.task.episode, discount, trace, first, count, *experience_);
-    first += count;
+    const auto episodes = static_cast<std::size_t>(ground.episodes);
+    OrderedParallelFor(
+        static_cast<std::int64_t>((episodes + kEpisodesAtOnce - 1) / kEpisodesAtOnce),
+        settings_.num_threads, settings_.num_threads,
+        [&](std::int64_t task, int /*worker*/) {
+          const std::size_t begin = static_cast<std::size_t>(task) * kEpisodesAtOnce;
+          GiveCredit(Reward(), ground.task.episode, discount, trace, first + begin,
+                     std::min(kEpisodesAtOnce, episodes - begin), *experience_);
+        },
+        [](std::int64_t) {});
+    first += episodes;
   }
 }
 

@@ -273,7 +273,10 @@ void SetRounds(int rounds, Config& config) {
   int& now = config.training.federation.rounds;
   const auto keep_schedule = [now](LearnerSettings& learner) {
     StepOptions& step = learner.step;
-    if (step.schedule == StepOptions::Schedule::kGeometric && step.rounds == 0) step.rounds = now;
+    // The noise of policy gradients falls geometrically whatever the steps do.
+    const bool geometric = step.schedule == StepOptions::Schedule::kGeometric ||
+                           learner.estimator.kind == EstimatorOptions::Kind::kPolicyGradient;
+    if (geometric && step.rounds == 0) step.rounds = now;
   };
   keep_schedule(config.learner);
   for (LearnerSettings& learner : config.training.learners) keep_schedule(learner);

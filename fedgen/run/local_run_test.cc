@@ -248,6 +248,20 @@ TEST_F(LocalRunTest, GoesOnByPolicyGradientAfterAnyRound) {
   EXPECT_NE(Bytes("ppo").at("metrics.csv"), Bytes("plain").at("metrics.csv"));
 }
 
+// The noise falls over the rounds also where the steps do not: in a run that is given more, it goes
+// on as if they had been there from the start.
+TEST_F(LocalRunTest, KeepsTheNoiseOfARunThatIsExtended) {
+  const std::vector<std::string> by_gradient = {"learner.estimator=policy-gradient",
+                                                "learner.policy_gradient.episodes=12",
+                                                "learner.schedule=constant", "learner.stop=never"};
+  std::vector<std::string> pinned = by_gradient;
+  pinned.emplace_back("learner.schedule_rounds=4");
+  RunWhole(SmallConfig(7, pinned), "long");
+  RunWhole(SmallConfig(kRounds, by_gradient), "run");
+  EXPECT_EQ(Continue("run", 7), "done");
+  ExpectSame("run", "long");
+}
+
 // The Cloud heard of the last round, its host did not.
 TEST_F(LocalRunTest, IsExtendedWithACloudThatIsAhead) {
   RunWhole(SmallConfig(7, {"learner.schedule_rounds=4"}), "long");
