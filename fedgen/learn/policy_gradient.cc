@@ -41,6 +41,11 @@ void LimitNorm(double limit, std::span<double> gradient) {
   for (double& value : gradient) value *= limit / norm;
 }
 
+// How many of the worlds of a practice are hard ones, if so many are kept.
+std::size_t NumHard(const PolicyGradientOptions& options, std::size_t kept, std::size_t worlds) {
+  return std::min(kept, static_cast<std::size_t>(options.hard_share * static_cast<double>(worlds)));
+}
+
 CountInterval Crowded(CountInterval count, double crowding) {
   const auto more = [&](int n) { return static_cast<int>(std::lround(n * crowding)); };
   return {more(count.low), more(count.high)};
@@ -130,8 +135,7 @@ PolicyGradient::PolicyGradient(PolicyGradientSettings settings, const Mlp& shape
     : settings_(std::move(settings)),
       policy_(shape),
       objective_(std::move(objective)),
-      experience_(std::move(experience)),
-      key_(key) {
+      experience_(std::move(experience)) {
   policy_shape_ = NetworkShapeOf(shape);
   critic_shape_.activation = Activation::kRelu;
   critic_shape_.sizes.push_back(shape.num_inputs() + Experience::kCriticInputs);
@@ -147,7 +151,7 @@ PolicyGradient::PolicyGradient(PolicyGradientSettings settings, const Mlp& shape
   drawn.num_beams = critic_shape_.sizes.front();
   drawn.hidden = settings_.options.critic_hidden;
   drawn.parameters.resize(NumParameters(drawn));
-  DrawParameters(key_, 1.0, drawn);
+  DrawParameters(key, 1.0, drawn);
   const auto last = static_cast<std::size_t>(drawn.layer_inputs(drawn.num_layers() - 1)) + 1;
   for (std::size_t at = drawn.parameters.size() - last; at < drawn.parameters.size(); ++at) {
     drawn.parameters[at] *= 0.1F;
@@ -247,9 +251,7 @@ std::int64_t PolicyGradient::Practise(int k, int num_rounds, Key key) {
     const auto num_worlds =
         static_cast<std::size_t>((settings_.grounds[index].episodes + starts - 1) / starts);
     const std::vector<std::uint64_t>& hard = state_.hard[index];
-    const auto num_hard = std::min(
-        hard.size(),
-        static_cast<std::size_t>(settings_.options.hard_share * static_cast<double>(num_worlds)));
+    const std::size_t num_hard = NumHard(settings_.options, hard.size(), num_worlds);
     std::vector<Key> keys(num_worlds);
     for (std::size_t world = 0; world < num_worlds; ++world) {
       keys[world] = world < num_hard ? Key(hard[world]) : ground_key.Fork(kWorlds).Fork(world);
@@ -292,9 +294,7 @@ void PolicyGradient::KeepHardWorlds(std::size_t ground, std::size_t first,
     if (failed.empty() || failed.back() != bits) failed.push_back(bits);
   }
   std::vector<std::uint64_t>& hard = state_.hard[ground];
-  const auto num_hard = std::min(
-      hard.size(),
-      static_cast<std::size_t>(settings_.options.hard_share * static_cast<double>(keys.size())));
+  const std::size_t num_hard = NumHard(settings_.options, hard.size(), keys.size());
   hard.erase(hard.begin(), hard.begin() + static_cast<std::ptrdiff_t>(num_hard));
   hard.insert(hard.begin(), failed.begin(), failed.end());
   hard.resize(std::min(hard.size(), keys.size()));

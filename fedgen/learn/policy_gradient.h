@@ -137,7 +137,6 @@ class PolicyGradient final : public Improver {
   NetworkShape policy_shape_, critic_shape_;
   std::unique_ptr<Objective> objective_;
   std::shared_ptr<Experience> experience_;
-  Key key_;
   std::vector<Task> tasks_;  // [grounds] as practised
   std::unique_ptr<ActorCritic> networks_;
   std::vector<std::uint32_t> shuffled_;  // indices of samples
