@@ -8,6 +8,15 @@
 
 namespace fedgen {
 
+bool IsStockRound(int k, int every, double growth) {
+  if (growth <= 1) return k % every == 0;
+  std::int64_t due = every;
+  while (due < k) {
+    due = std::max(due + every, static_cast<std::int64_t>(static_cast<double>(due) * growth));
+  }
+  return due == k;
+}
+
 Learner::Learner(LearnerId id, const LearnerOptions& options, std::unique_ptr<Improver> improver,
                  std::vector<float> theta, Key secret)
     : id_(id), options_(options), improver_(std::move(improver)), secret_(secret) {
@@ -33,7 +42,8 @@ Look Learner::Collect(int k, int num_rounds) {
 bool Learner::TakeStock(int k) {
   if (options_.stock_every <= 0 || resting()) return false;
   const bool after_stop = state_.stopped && state_.stock_round < state_.measured_round;
-  if (!after_stop && (state_.stopped || k % options_.stock_every != 0)) return false;
+  const bool due = IsStockRound(k, options_.stock_every, options_.stock_growth);
+  if (!after_stop && (state_.stopped || !due)) return false;
   const Value value = improver_->MeasureValue(
       state_.theta, options_.stock_worlds,
       secret_.Fork(Stream::kAudit).Fork(0).Fork(static_cast<std::uint64_t>(k)));

@@ -22,6 +22,7 @@ struct LearnerOptions {
   // it measures its policy on many more fresh worlds, which gives a y with a far smaller b (Eq.
   // 43), and may adopt in that round as if it had stopped.
   int stock_every = 0;        // rounds; 0 for never
+  double stock_growth = 1;    // >= 1; by how much the next such round is later at least
   int stock_worlds = 0;       // worlds on which stock is taken
   int candidate_worlds = 50;  // on which the Cloud's candidates are judged
   double gamma = 0.01;        // the probability that a b fails
@@ -65,6 +66,11 @@ enum class LearnerPhase {
 template <>
 inline constexpr std::array<std::string_view, 5> kWords<LearnerPhase> = {
     "running", "stopping", "stopped", "adopted", "resting"};
+
+/// Whether stock is taken in round k: in round `every` first; after a round r of stock, in
+/// max(r + every, floor(r growth)). With a growth of 1 that is every so many rounds, with more the
+/// number of such rounds grows like the logarithm of k. Requires every > 0, growth >= 1.
+bool IsStockRound(int k, int every, double growth);
 
 class Learner {
  public:

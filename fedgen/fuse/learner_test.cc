@@ -108,6 +108,34 @@ TEST(Learner, GoesOnCountingRoundsThroughAnAdoption) {
   EXPECT_EQ(learner->state().theta[0], 42 - 1.5F / 6);
 }
 
+// Beyond the paper (Eq. 43).
+TEST(Learner, TakesStockInRoundsThatMayGrowApart) {
+  const auto rounds = [](int every, double growth) {
+    std::vector<int> due;
+    for (int k = 1; k <= 200; ++k) {
+      if (IsStockRound(k, every, growth)) due.push_back(k);
+    }
+    return due;
+  };
+  EXPECT_EQ(rounds(60, 1), (std::vector{60, 120, 180}));
+  EXPECT_EQ(rounds(10, 2), (std::vector{10, 20, 40, 80, 160}));
+  // 1.5 times as late, but never sooner than after 20 rounds: 30 is less than 40, 90 is not.
+  EXPECT_EQ(rounds(20, 1.5), (std::vector{20, 40, 60, 90, 135}));
+
+  TestLearnerOptions options = WithBias(0.25);
+  options.stock_every = 1;
+  options.stock_growth = 3;
+  options.stock_worlds = 100;
+  auto learner = MakeTestLearner(
+      0, options, std::make_unique<Scripted>([](const Search&, Key) { return Measurement{}; }), {1},
+      Key(1));
+  std::vector<int> took;
+  for (int k = 1; k <= 10; ++k) {
+    if (learner->TakeStock(k)) took.push_back(k);
+  }
+  EXPECT_EQ(took, (std::vector{1, 3, 9}));
+}
+
 // Beyond the paper (Eq. 43): every third round on many worlds, and once after it has stopped.
 TEST(Learner, TakesStockWhenItIsTime) {
   TestLearnerOptions options = WithBias(0.25);

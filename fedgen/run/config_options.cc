@@ -98,8 +98,8 @@ void DescribeFederation(OptionVisitor& visitor, Config& config) {
 
 void Describe(OptionVisitor& visitor, LearnerSettings& settings) {
   auto& [own_world, worlds, starts, cost, estimator, policy_gradient, sigma, bias, step, optimizer,
-         stop, sigma_rate, sigma_step, stock_every, stock_worlds, rest, initial_half_width,
-         initial_policy] = settings;
+         stop, sigma_rate, sigma_step, stock_every, stock_growth, stock_worlds, rest,
+         initial_half_width, initial_policy] = settings;
   visitor.Integer({"worlds", "", "How many fresh worlds it drives through in a round, n_E."},
                   worlds, {1, 1000000});
   visitor.Integer({"starts", "",
@@ -135,6 +135,10 @@ void Describe(OptionVisitor& visitor, LearnerSettings& settings) {
        "can be compared sharply and adopt a better one without having stopped; 0 for never "
        "(Eq. 43)."},
       stock_every, {0, 1000000});
+  visitor.Number({"stock_growth", "",
+                  "How many times as late the next stock is taken at least: 1 keeps to "
+                  "stock_every; with 1.25 pauses grow with the round's number (Eq. 43)."},
+                 stock_growth, Closed(1, 100));
   visitor.Integer({"stock_worlds", "worlds", "How many that takes."}, stock_worlds, {2, 100000000});
   visitor.Flag({"rest", "",
                 "Whether a learner that has adopted another's policy rests: holds the "

@@ -76,6 +76,7 @@ std::unique_ptr<Learner> MakeLearner(const TrainingSettings& settings,
   LearnerOptions options;
   options.bias = BiasOf(settings, learner);
   options.stock_every = learner.stock_every;
+  options.stock_growth = learner.stock_growth;
   options.stock_worlds = learner.stock_worlds;
   options.rest = learner.rest;
   options.candidate_worlds = learner.stock_every > 0 ? learner.stock_worlds : learner.worlds;

@@ -56,6 +56,7 @@ struct LearnerSettings {
   double sigma_rate = 0;  // in [0, 1e6]
   SigmaStep sigma_step = SigmaStep::kMultiplicative;
   int stock_every = 0;                // rounds between taking stock, 0..10^6; 0 for never
+  double stock_growth = 1;            // 1..100; times as late comes the next one at least
   int stock_worlds = 20000;           // 2..10^8
   bool rest = false;                  // after adopting: follow the incumbent, search no more
   double initial_half_width = 0.02;   // of theta_0 (DrawParameters), in [0, 10]

@@ -63,6 +63,18 @@ TEST(MakeHost, PoolsLearnersOfBothKinds) {
   }
 }
 
+TEST(MakeHost, LetsLearnersTakeStockAsTheirSettingsSay) {
+  TrainingSettings settings = Small(Algorithm::kFedGen);
+  settings.learners[1].stock_every = 7;
+  settings.learners[1].stock_growth = 1.5;
+  settings.learners[1].stock_worlds = 300;
+  const Host host = MakeHost(settings, SeatsOf(settings, Key(1)), BestKernel(), 1);
+  const LearnerOptions& options = host.learners()[1]->options();
+  EXPECT_EQ(options.stock_every, 7);
+  EXPECT_EQ(options.stock_growth, 1.5);
+  EXPECT_EQ(options.stock_worlds, 300);
+}
+
 TEST(BiasOf, KnowsThreeKinds) {  // Eq. 18
   TrainingSettings settings = Small(Algorithm::kFedGen);
   LearnerSettings& learner = settings.learners[0];
