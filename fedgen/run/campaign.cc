@@ -11,6 +11,7 @@
 #include "fedgen/base/file.h"
 #include "fedgen/base/hash.h"
 #include "fedgen/base/version.h"
+#include "fedgen/learn/navigation.h"
 #include "fedgen/run/race.h"
 #include "fedgen/run/train.h"
 
@@ -127,25 +128,18 @@ class PartListener final : public RunListener {
  public:
   PartListener(const Part& part, const Experiment& experiment,
                const std::function<void(int round)>& on_round)
-      : part_(part),
-        experiment_(experiment),
-        shape_(ShapeOf(experiment.training())),
-        unseen_(experiment.Worlds(Stream::kEvaluation)),
-        on_round_(on_round) {
+      : part_(part), unseen_(experiment, part.worlds), on_round_(on_round) {
     outcome_.starts_per_world = experiment.task().world.start.per_world;
   }
 
-  Tally Measure(const Mlp& mlp) const {
-    const Policy policy = mlp;
-    return Evaluate(experiment_.task(), policy, unseen_, experiment_.Evaluation(part_.worlds));
-  }
+  Tally Measure(const std::vector<float>& theta) { return unseen_.Measure(theta); }
   RunOutcome& outcome() { return outcome_; }
 
   Result<void> OnBegin(const Host& host) override {
     for (const auto& learner : host.learners()) {
       LearnerOutcome& of_learner = outcome_.learners.emplace_back();
       of_learner.bias = learner->options().bias;
-      if (part_.stages) of_learner.initial = Measure(MlpOf(shape_, learner->state().theta));
+      if (part_.stages) of_learner.initial = Measure(learner->state().theta);
     }
     return {};
   }
@@ -162,19 +156,16 @@ class PartListener final : public RunListener {
       LearnerOutcome& of_learner = outcome_.learners[i];
       of_learner.first_stop = state.first_stop;
       of_learner.adoptions = state.adoptions;
-      of_learner.final = Measure(MlpOf(shape_, state.theta));
+      of_learner.final = Measure(state.theta);
       if (!part_.stages) continue;
-      of_learner.local =
-          state.first_stop > 0 ? Measure(MlpOf(shape_, state.first_stopped)) : of_learner.final;
+      of_learner.local = state.first_stop > 0 ? Measure(state.first_stopped) : of_learner.final;
     }
     return {};
   }
 
  private:
   const Part& part_;
-  const Experiment& experiment_;
-  Mlp shape_;
-  WorldSource unseen_;
+  UnseenWorlds unseen_;
   const std::function<void(int round)>& on_round_;
   RunOutcome outcome_;
 };
@@ -196,7 +187,7 @@ Result<RunOutcome> Campaign::RunPart(const Part& part,
     const RaceResult race =
         Race(experiment.task(), experiment.Worlds(Stream::kSelection),
              experiment.Evaluation(part.config.selection_worlds), part.config.prize, racers, {});
-    listener.outcome().winner = listener.Measure(racers[race.winner].policy);
+    listener.outcome().winner = listener.Measure(ThetaOf(racers[race.winner].policy));
   }
   return std::move(listener.outcome());
 }

@@ -78,7 +78,6 @@ class Recorder final : public RunListener {
            KeptTables& tables)
       : run_(run),
         fingerprint_(run.experiment.Fingerprint()),
-        shape_(ShapeOf(run.experiment.training())),
         cloud_(cloud),
         initial_(std::move(initial)),
         tables_(tables) {}
@@ -131,17 +130,15 @@ class Recorder final : public RunListener {
   // How the learners' policies, and the incumbent, do on worlds that play no part in training.
   std::string TruthRows(const Host& host, const std::optional<Submission>& incumbent) const {
     const Experiment& experiment = run_.experiment;
-    const EvaluateOptions options = experiment.Evaluation(experiment.config.track_worlds);
-    const WorldSource worlds = experiment.Worlds(Stream::kEvaluation);
+    UnseenWorlds unseen(experiment, experiment.config.track_worlds);
     std::string rows;
     const auto add = [&](std::optional<int> learner, const std::vector<float>& theta) {
-      const Policy policy = MlpOf(shape_, theta);
-      const Tally tally = Evaluate(experiment.task(), policy, worlds, options);
+      const Tally& tally = unseen.Measure(theta);
       TruthRow row;
       row.round = host.round();
       row.learner = learner;
-      row.worlds = options.num_worlds;
-      row.starts = options.starts_per_world;
+      row.worlds = experiment.config.track_worlds;
+      row.starts = experiment.task().world.start.per_world;
       row.cost = MeanCost(tally);
       row.safe_rate = SafeRate(tally);
       rows += FormatRow(row) + "\n";
@@ -155,7 +152,6 @@ class Recorder final : public RunListener {
 
   const LocalRun& run_;
   std::string fingerprint_;
-  Mlp shape_;
   const Cloud& cloud_;
   std::vector<std::vector<float>> initial_;  // [learners] theta
   KeptTables& tables_;

@@ -14,6 +14,7 @@
 #include "fedgen/base/hash.h"
 #include "fedgen/base/text.h"
 #include "fedgen/base/version.h"
+#include "fedgen/learn/navigation.h"
 #include "fedgen/policy/policy_file.h"
 #include "fedgen/run/certify.h"
 #include "fedgen/run/guarantees.h"
@@ -46,6 +47,21 @@ EvaluateOptions Experiment::Evaluation(std::int64_t num_worlds) const {
 
 WorldSource Experiment::Worlds(Stream stream) const {
   return DrawnWorlds(task(), key().Fork(stream), kernel);
+}
+
+UnseenWorlds::UnseenWorlds(const Experiment& experiment, std::int64_t num_worlds)
+    : experiment_(experiment),
+      options_(experiment.Evaluation(num_worlds)),
+      worlds_(experiment.Worlds(Stream::kEvaluation)),
+      shape_(ShapeOf(experiment.training())) {}
+
+const Tally& UnseenWorlds::Measure(std::span<const float> theta) {
+  const auto [place, is_new] = known_.try_emplace(HashOf(theta));
+  if (is_new) {
+    const Policy policy = MlpOf(shape_, theta);
+    place->second = Evaluate(experiment_.task(), policy, worlds_, options_);
+  }
+  return place->second;
 }
 
 double MemoryLimit() {

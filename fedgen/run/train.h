@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -41,6 +42,23 @@ struct Experiment {
   EvaluateOptions Evaluation(std::int64_t num_worlds) const;
   /// The worlds of the task that this stream of the seed names.
   WorldSource Worlds(Stream stream) const;
+};
+
+/// What policies do in the first `num_worlds` worlds of Stream::kEvaluation, which train and choose
+/// nothing. Equal policies are driven once: learners that rest all hold the incumbent.
+class UnseenWorlds {
+ public:
+  UnseenWorlds(const Experiment& experiment, std::int64_t num_worlds);
+
+  const Tally& Measure(std::span<const float> theta);
+  std::size_t num_driven() const { return known_.size(); }
+
+ private:
+  const Experiment& experiment_;
+  EvaluateOptions options_;
+  WorldSource worlds_;
+  Mlp shape_;
+  std::map<std::string, Tally> known_;  // by theta's hash
 };
 
 /// A part of the memory that a run needs, and the option that asks for it.

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include "fedgen/learn/navigation.h"
+
 namespace fedgen {
 namespace {
 
@@ -104,6 +106,24 @@ TEST(MemoryOf, CountsTheStepsThatPolicyGradientsKeep) {
   EXPECT_EQ(parts[5].bytes, 2000.0 * 100 * 35 * 4 + critics * 2 / 3);
   EXPECT_EQ(parts[6].option, "policy.imitation_episodes = 500");
   EXPECT_EQ(parts[6].bytes, 500.0 * 100 * 35 * 4);
+}
+
+// The same as driving each by itself, and equal ones only once.
+TEST(UnseenWorlds, DrivesEqualPoliciesOnce) {
+  const Experiment experiment;
+  const Mlp shape = ShapeOf(experiment.training());
+  const std::vector<float> still = ThetaOf(shape);
+  std::vector<float> turning = still;
+  turning.back() = 1;  // the bias of the output
+  UnseenWorlds unseen(experiment, 20);
+  for (const std::vector<float>& theta : {still, turning, still, turning, still}) {
+    const Policy policy = MlpOf(shape, theta);
+    const Tally alone = Evaluate(experiment.task(), policy, experiment.Worlds(Stream::kEvaluation),
+                                 experiment.Evaluation(20));
+    EXPECT_EQ(unseen.Measure(theta).outcome_hash, alone.outcome_hash);
+  }
+  EXPECT_NE(unseen.Measure(still).outcome_hash, unseen.Measure(turning).outcome_hash);
+  EXPECT_EQ(unseen.num_driven(), 2U);
 }
 
 // What is said beforehand is what is allocated.
