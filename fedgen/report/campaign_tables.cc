@@ -4,7 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <limits>
 
+#include "fedgen/base/check.h"
 #include "fedgen/base/text.h"
 #include "fedgen/certify/bounds.h"
 
@@ -12,6 +15,8 @@ namespace fedgen {
 namespace {
 
 constexpr double kLeadConfidence = 0.95;
+constexpr int kRateDigits = 5;  // policies are measured on up to 100,000 worlds
+constexpr int kCostDigits = 4;
 
 MeanAndRange RangeOf(const std::vector<double>& values) {
   MeanAndRange range;
@@ -27,18 +32,42 @@ std::string RangeText(const MeanAndRange& range, int digits) {
                      range.high, digits);
 }
 
-// By how much the first contestant is better than another one, on average over the seeds, and
-// whether that is more than chance.
-std::string LeadText(const std::vector<double>& first, const std::vector<double>& other,
-                     double better_sign) {
+// first - other, seed by seed.
+std::vector<double> LeadsOf(const std::vector<double>& first, const std::vector<double>& other) {
+  FEDGEN_CHECK(first.size() == other.size(), "{} and {} seeds", first.size(), other.size());
   std::vector<double> leads(first.size());
-  std::transform(first.begin(), first.end(), other.begin(), leads.begin(),
-                 [&](double a, double b) { return better_sign * (a - b); });
+  std::transform(first.begin(), first.end(), other.begin(), leads.begin(), std::minus<>());
+  return leads;
+}
+
+// By how much one contestant is above another one, on average over the seeds, and whether that is
+// more than chance.
+std::string LeadText(const std::vector<double>& above, const std::vector<double>& below,
+                     int digits) {
+  const std::vector<double> leads = LeadsOf(above, below);
   const double mean = RangeOf(leads).mean;
-  if (leads.size() < 2) return fmt::format("{:+.4f}", mean);
+  if (leads.size() < 2) return fmt::format("{:+.{}f}", mean, digits);
   const double error = StudentHalfWidth(leads, kLeadConfidence);
   const char* const verdict = mean > error ? "better" : mean < -error ? "worse" : "even";
-  return fmt::format("{:+.4f} \u00b1 {:.4f} {}", mean, error, verdict);
+  return fmt::format("{:+.{}f} \u00b1 {:.{}f} {}", mean, digits, error, digits, verdict);
+}
+
+// What is said of finals and of the best, in a line of the comparison.
+std::string FourColumns(const std::string& finals_safe, const std::string& finals_cost,
+                        const std::string& best_safe, const std::string& best_cost) {
+  return fmt::format("{:<28} {:<25} {:<28} {}\n", finals_safe, finals_cost, best_safe, best_cost);
+}
+
+const char* NameOf(Judgement::Verdict verdict) {
+  switch (verdict) {
+    case Judgement::Verdict::kHolds:
+      return "holds";
+    case Judgement::Verdict::kDoesNotHold:
+      return "does not hold";
+    case Judgement::Verdict::kUndecided:
+      return "undecided";
+  }
+  return "";
 }
 
 }  // namespace
@@ -117,33 +146,35 @@ Contestant MakeContestant(const std::string& name, const std::vector<RunOutcome>
 }
 
 std::string ComparisonText(const std::vector<Contestant>& all, const std::string& title) {
+  const std::string heads =
+      FourColumns("finals: safe rate", "finals: E[J]", "best: safe rate", "best: E[J]");
   std::string text =
       title +
       "\nfinals: mean over the learners' final policies; best: the policy that won the race"
       "\nmean over seeds [lowest, highest]\n\n" +
-      fmt::format("  {:<12} {:>7} {:>12}  {:<25} {:<25} {:<25} {}\n", "algorithm", "rounds",
-                  "episodes", "finals: safe rate", "finals: E[J]", "best: safe rate", "best: E[J]");
-  const auto cell = [](const std::vector<double>& values) { return RangeText(RangeOf(values), 4); };
+      fmt::format("  {:<12} {:>7} {:>12}  {}", "algorithm", "rounds", "episodes", heads);
+  const auto cell = [](const std::vector<double>& values, int digits) {
+    return RangeText(RangeOf(values), digits);
+  };
   for (const Contestant& contestant : all) {
-    text += fmt::format("  {:<12} {:>7.0f} {:>12}  {:<25} {:<25} {:<25} {}\n", contestant.name,
-                        RangeOf(contestant.rounds).mean,
-                        Grouped(static_cast<std::int64_t>(RangeOf(contestant.episodes).mean)),
-                        cell(contestant.mean_safe), cell(contestant.mean_cost),
-                        cell(contestant.best_safe), cell(contestant.best_cost));
+    text +=
+        fmt::format("  {:<12} {:>7.0f} {:>12}  ", contestant.name, RangeOf(contestant.rounds).mean,
+                    Grouped(static_cast<std::int64_t>(RangeOf(contestant.episodes).mean))) +
+        FourColumns(
+            cell(contestant.mean_safe, kRateDigits), cell(contestant.mean_cost, kCostDigits),
+            cell(contestant.best_safe, kRateDigits), cell(contestant.best_cost, kCostDigits));
   }
   const Contestant& first = all.front();
   text += fmt::format(
-              "\n{}'s lead, seed by seed, with Student's {:.0f} % interval (E[J]: how much "
-              "lower)\n\n",
-              first.name, 100 * kLeadConfidence) +
-          fmt::format("  {:<12} {:<25} {:<25} {:<25} {}\n", "over", "finals: safe rate",
-                      "finals: E[J]", "best: safe rate", "best: E[J]");
+      "\n{}'s lead, seed by seed, with Student's {:.0f} % interval (E[J]: how much lower)\n"
+      "exploratory: each interval holds by itself, not all of them at once\n\n  {:<12} {}",
+      first.name, 100 * kLeadConfidence, "over", heads);
   for (auto other = all.begin() + 1; other != all.end(); ++other) {
-    text += fmt::format("  {:<12} {:<25} {:<25} {:<25} {}\n", other->name,
-                        LeadText(first.mean_safe, other->mean_safe, 1),
-                        LeadText(first.mean_cost, other->mean_cost, -1),
-                        LeadText(first.best_safe, other->best_safe, 1),
-                        LeadText(first.best_cost, other->best_cost, -1));
+    text += fmt::format("  {:<12} ", other->name) +
+            FourColumns(LeadText(first.mean_safe, other->mean_safe, kRateDigits),
+                        LeadText(other->mean_cost, first.mean_cost, kCostDigits),
+                        LeadText(first.best_safe, other->best_safe, kRateDigits),
+                        LeadText(other->best_cost, first.best_cost, kCostDigits));
   }
   return text;
 }
@@ -157,6 +188,51 @@ std::string ComparisonCsv(const std::vector<Contestant>& all, std::uint64_t firs
                           contestant.mean_safe[run], contestant.mean_cost[run],
                           contestant.best_safe[run], contestant.best_cost[run]);
     }
+  }
+  return text;
+}
+
+std::vector<Judgement> Judge(const std::vector<Statement>& statements) {
+  const double risk = (1 - kJointConfidence) / static_cast<double>(statements.size());
+  std::vector<Judgement> judgements;
+  for (const Statement& statement : statements) {
+    const std::vector<double> leads = LeadsOf(statement.first, statement.other);
+    const double mean = RangeOf(leads).mean;
+    const double error = leads.size() < 2 ? std::numeric_limits<double>::infinity()
+                                          : StudentHalfWidth(leads, 1 - risk);
+    Judgement& judgement = judgements.emplace_back(Judgement{mean, mean - error, mean + error});
+    if (judgement.low > statement.least) judgement.verdict = Judgement::Verdict::kHolds;
+    if (judgement.high < statement.least) judgement.verdict = Judgement::Verdict::kDoesNotHold;
+  }
+  return judgements;
+}
+
+std::string StatementsText(const std::vector<Statement>& statements, const std::string& title) {
+  const double risk = (1 - kJointConfidence) / static_cast<double>(statements.size());
+  std::string text = fmt::format(
+      "{}\nmean lead over the seeds, in pairs, with Student's interval: {:.4g} % each, so {:.0f} % "
+      "jointly\n",
+      title, 100 * (1 - risk), 100 * kJointConfidence);
+  const std::vector<Judgement> judgements = Judge(statements);
+  for (std::size_t s = 0; s < statements.size(); ++s) {
+    const Judgement& judged = judgements[s];
+    text += fmt::format(
+        "\n  S{} {}\n     lead {:+.5f} [{:+.5f}, {:+.5f}], claimed above {:+.4f}; {}: {}\n", s + 1,
+        statements[s].claim, judged.mean, judged.low, judged.high, statements[s].least,
+        Counted(static_cast<std::int64_t>(statements[s].first.size()), "seed"),
+        NameOf(judged.verdict));
+  }
+  return text;
+}
+
+std::string StatementsCsv(const std::vector<Statement>& statements) {
+  std::string text = "statement,seeds,claimed_above,lead,low,high,verdict\n";
+  const std::vector<Judgement> judgements = Judge(statements);
+  for (std::size_t s = 0; s < statements.size(); ++s) {
+    const Judgement& judged = judgements[s];
+    text += fmt::format("S{},{},{},{},{},{},{}\n", s + 1, statements[s].first.size(),
+                        statements[s].least, judged.mean, judged.low, judged.high,
+                        NameOf(judged.verdict));
   }
   return text;
 }

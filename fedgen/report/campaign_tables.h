@@ -44,9 +44,41 @@ struct Contestant {
 };
 Contestant MakeContestant(const std::string& name, const std::vector<RunOutcome>& runs);
 
-/// Every algorithm by itself, then the first one's lead over each of the others, seed by seed.
-/// Requires a contestant, and as many seeds for each.
+/// Every algorithm by itself, then the first one's lead over each of the others, seed by seed, with
+/// intervals that hold one by one. Requires a contestant, and as many seeds for each.
 std::string ComparisonText(const std::vector<Contestant>& all, const std::string& title);
 std::string ComparisonCsv(const std::vector<Contestant>& all, std::uint64_t first_seed);
+
+/// What was claimed before anything was measured: over all seeds, the mean of first - other is
+/// above `least`. Entries s of both are of seed s, so leads are compared in pairs: what makes a
+/// seed easy or hard for both cancels.
+struct Statement {
+  std::string claim;
+  std::vector<double> first, other;  // [seeds]
+  double least = 0;
+};
+
+/// The mean lead over the seeds with its interval, and what follows for the statement.
+struct Judgement {
+  enum class Verdict {
+    kHolds,        // the whole interval is above what was claimed
+    kDoesNotHold,  // below
+    kUndecided,
+  };
+  double mean = 0, low = 0, high = 0;
+  Verdict verdict = Verdict::kUndecided;
+};
+
+/// The confidence with which all intervals of Judge() hold at once.
+inline constexpr double kJointConfidence = 0.95;
+
+/// Student's intervals at 1 - (1 - kJointConfidence) / statements each (Bonferroni; Eq. 40), exact
+/// if the leads of a statement are independent and normal. With a single seed nothing is decided.
+/// Requires seeds, as many on both sides.
+std::vector<Judgement> Judge(const std::vector<Statement>& statements);
+
+/// The statements one by one, with their verdicts.
+std::string StatementsText(const std::vector<Statement>& statements, const std::string& title);
+std::string StatementsCsv(const std::vector<Statement>& statements);
 
 }  // namespace fedgen
