@@ -13,13 +13,11 @@
 
 #include "fedgen/base/check.h"
 #include "fedgen/base/text.h"
-#include "fedgen/certify/bounds.h"
 #include "fedgen/report/picture.h"
 
 namespace fedgen {
 namespace {
 
-constexpr double kConfidence = 0.99;
 constexpr Colour kBound = Rgb(0xb43c00);
 constexpr Colour kActual = Rgb(0x1f5fc4);
 // Beyond this many learners, colours no longer tell them apart.
@@ -63,12 +61,7 @@ template <typename X>
 std::vector<SeriesPoint> RatePoints(const std::vector<TruthRow>& rows, const X& x) {
   std::vector<SeriesPoint> points;
   for (const TruthRow& row : rows) {
-    const auto safe =
-        static_cast<std::int64_t>(std::llround(row.safe_rate * static_cast<double>(row.worlds)));
-    // Starts share their world: only with one in each are the worlds trials that fail or not.
-    const ProportionInterval interval =
-        row.starts == 1 ? ClopperPearson(safe, row.worlds, kConfidence)
-                        : HoeffdingInterval(row.safe_rate, row.worlds, kConfidence);
+    const ProportionInterval interval = SafeRateInterval(row);
     points.push_back({x(row), row.safe_rate, interval.low, interval.high});
   }
   return points;
@@ -77,7 +70,7 @@ std::vector<SeriesPoint> RatePoints(const std::vector<TruthRow>& rows, const X& 
 std::vector<SeriesPoint> CostPoints(const std::vector<TruthRow>& rows) {
   std::vector<SeriesPoint> points;
   for (const TruthRow& row : rows) {
-    const ProportionInterval interval = HoeffdingInterval(row.cost, row.worlds, kConfidence);
+    const ProportionInterval interval = MeanCostInterval(row);
     points.push_back({static_cast<double>(row.round), row.cost, interval.low, interval.high});
   }
   return points;
@@ -266,6 +259,17 @@ std::vector<SeriesPoint> IncumbentPoints(const std::vector<MetricsRow>& metrics)
 }
 
 }  // namespace
+
+ProportionInterval SafeRateInterval(const TruthRow& row) {
+  // Starts share their world: only with one in each are the worlds trials that fail or not.
+  if (row.starts > 1) return HoeffdingInterval(row.safe_rate, row.worlds, kTruthConfidence);
+  const double safe = row.safe_rate * static_cast<double>(row.worlds);
+  return ClopperPearson(std::llround(safe), row.worlds, kTruthConfidence);
+}
+
+ProportionInterval MeanCostInterval(const TruthRow& row) {
+  return HoeffdingInterval(row.cost, row.worlds, kTruthConfidence);
+}
 
 ChartFigure MakeBoundsFigure(const std::vector<MetricsRow>& metrics,
                              const std::vector<TruthRow>& truth, int learner, double gamma,

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "fedgen/certify/bounds.h"
 #include "fedgen/report/chart.h"
 #include "fedgen/run/run_tables.h"
 
@@ -22,6 +23,12 @@ namespace fedgen {
 // Between two measurements of a learner its line is flat while the learner is stopped, since it
 // keeps its policy. Where it adopts another policy, the line ends, and a dotted line leads to the
 // next.
+
+inline constexpr double kTruthConfidence = 0.99;
+
+/// Those intervals.
+ProportionInterval SafeRateInterval(const TruthRow& row);
+ProportionInterval MeanCostInterval(const TruthRow& row);
 
 struct RunFigureOptions {
   std::string title = {};   // e.g. "quick, seed 1"; what the figure shows is put before it
