@@ -138,7 +138,9 @@ TEST_F(Reproduce, LeavesResultsOfOtherSettingsAsTheyAre) {
                 "results/table1: holds results with sha256 = ");
   // All experiments are looked at before the first is run.
   fs::remove_all(directory_ / "results/table1");
-  ExpectMistake(quick + "all --seed 2", 7, "results/figures: holds results with seed = 1, now 2");
+  fs::create_directory_symlink(FEDGEN_SOURCE_DIR "/configs", directory_ / "configs");
+  ExpectMistake("reproduce --quick --out results all --seed 2", 7,
+                "results/figures: holds results with seed = 1, now 2");
   ASSERT_EQ(Run("table1").exit_code, 0) << "from the cache";
   EXPECT_TRUE(files() == before);
 }
@@ -155,9 +157,15 @@ TEST_F(Reproduce, LeavesResultsOfUnknownSettings) {
 
 // Outside the repository there are no configs/.
 TEST_F(Reproduce, SaysThatItNeedsAConfiguration) {
-  for (const char* what : {"table1", "comparison", "all"}) {
-    ExpectMistake(std::string("reproduce ") + what, 6, "No such file or directory (--config");
+  for (const char* what : {"table1", "comparison", "estimators", "all"}) {
+    ExpectMistake(std::string("reproduce ") + what, 6,
+                  "No such file or directory (run fedgen where configs/ is, ");
   }
+  // One file cannot stand for two.
+  ExpectMistake("reproduce estimators " + kTables, 2,
+                "estimators reads configs/default.toml and configs/evolution.toml");
+  ExpectMistake("reproduce comparison " + kTables, 2,
+                "comparison reads configs/default.toml and configs/rooms.toml");
   EXPECT_FALSE(fs::exists(directory_ / "out"));
 }
 
@@ -188,10 +196,11 @@ TEST_F(Reproduce, DrawsEveryTradeoff) {
 }
 
 TEST_F(Reproduce, ComparesAtEqualNumbersOfEpisodes) {
-  const Ran ran = Run("comparison");
+  const Ran ran = Run("comparison-tenth");
   ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("seeds 1001 to 1002"));
   EXPECT_THAT(ran.out, HasSubstr("\n  over "));
-  std::istringstream csv(Result("comparison/comparison.csv"));
+  std::istringstream csv(Result("comparison-tenth/comparison-tenth.csv"));
   std::string line;
   std::getline(csv, line);
   std::vector<double> budget;
@@ -212,7 +221,50 @@ TEST_F(Reproduce, ComparesAtEqualNumbersOfEpisodes) {
     }
     ++rows;
   }
-  EXPECT_EQ(rows, 5 * 2);
+  EXPECT_EQ(rows, 4 * 2);
+}
+
+// A part that was run alone is part of the whole, which goes on to the statements.
+TEST_F(Reproduce, JudgesStatementsAfterEverySetting) {
+  fs::create_directory_symlink(FEDGEN_SOURCE_DIR "/configs", directory_ / "configs");
+  const std::string quick =
+      "reproduce --quick --out results --set federation.learners=2 --set episode.horizon=60 ";
+  const Ran rooms = ProgramTest::Run(quick + "comparison-rooms --seed 3");
+  ASSERT_EQ(rooms.exit_code, 0) << rooms.err;
+  EXPECT_THAT(rooms.out, StartsWith("Comparison, a fifth of the rounds: rooms "));
+  const Ran ran = ProgramTest::Run(quick + "comparison --seed 3");
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_THAT(ran.err, HasSubstr("comparison-tenth: 0 of 2 runs were done before"));
+  EXPECT_THAT(ran.err, HasSubstr("comparison-rooms: 6 of 6 runs were done before"));
+  EXPECT_THAT(ran.out, HasSubstr("\n" + rooms.out));
+  EXPECT_THAT(ran.out, ContainsRegex("S1 tenth: .*\n.* 2 seeds: [a-z ]+\n"));
+  EXPECT_THAT(ran.out, HasSubstr(Result("comparison/comparison.txt")));
+  const std::string csv = Result("comparison/comparison.csv");
+  EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 1 + 3);
+  for (const char* setting : {"comparison-tenth", "comparison-rooms", "comparison-full"}) {
+    EXPECT_NE(Result(std::string(setting) + "/" + setting + ".csv"), "") << setting;
+  }
+}
+
+TEST_F(Reproduce, DrawsBothEstimatorsAndGoesOnWhereItWas) {
+  fs::create_directory_symlink(FEDGEN_SOURCE_DIR "/configs", directory_ / "configs");
+  const std::string quick = "reproduce --quick --out results --set federation.learners=2 ";
+  const Ran first = ProgramTest::Run(quick + "estimators");
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  EXPECT_THAT(first.out, ContainsRegex("\\(default.toml\\) .*0.944 "));
+  EXPECT_THAT(first.out, HasSubstr("evolution strategies (evolution.toml), against "));
+  const std::string csv = Result("estimators/estimators.csv");
+  EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 1 + 2 * 12);  // every round
+  EXPECT_THAT(Result("estimators/estimators.png"), StartsWith("\x89PNG"));
+  EXPECT_THAT(Result("estimators/estimators.svg"), HasSubstr("<svg"));
+
+  // As if the program had been killed before the second run had ended: its times stay.
+  fs::remove(directory_ / "results/estimators/evolution/summary.json");
+  fs::remove(directory_ / "results/estimators/estimators.txt");
+  const Ran second = ProgramTest::Run(quick + "estimators");
+  ASSERT_EQ(second.exit_code, 0) << second.err;
+  EXPECT_EQ(second.out, first.out);
+  EXPECT_EQ(Result("estimators/estimators.csv"), csv);
 }
 
 TEST_F(Reproduce, RefusesWhatItDidNotMakeAndWhatItDoesNotKnow) {

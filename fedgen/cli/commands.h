@@ -167,13 +167,13 @@ Result<void> RunPlot(const PlotCommand& command);
 
 /// fedgen reproduce: the paper's experiments, and what it leaves open.
 struct ReproduceCommand {
-  std::string what;    // table1, text, sigma, table2, figures, tradeoffs, comparison or all
-  std::string config;  // empty: paper-tables; paper-text for text, default for the comparison
+  std::string what;    // the name of an experiment, or all
+  std::string config;  // empty: the experiment's own
   std::vector<std::string> overrides;
   std::string out = "out/reproduce";
-  int seeds = 0;  // 0: as many as the experiment wants
-  std::uint64_t seed = 1;
-  int threads = 0;  // 0: as many as there are cores
+  int seeds = 0;                      // 0: as many as the experiment wants
+  std::optional<std::uint64_t> seed;  // the first; none: the experiment's own
+  int threads = 0;                    // 0: as many as there are cores
   bool quick = false;
 };
 Result<void> RunReproduce(const ReproduceCommand& command);

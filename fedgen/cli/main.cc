@@ -246,17 +246,21 @@ void AddReproduce(CLI::App& app, Work& work) {
   const auto [verb, command] =
       AddVerb(app, "reproduce", "Run the paper's experiments; show its numbers beside ours",
               RunReproduce, work);
-  verb->add_option("what", command->what,
-                   "table1, text, sigma, table2, figures, tradeoffs, comparison or all")
+  verb->add_option(
+          "what", command->what,
+          "table1, text, sigma, table2, figures, tradeoffs, estimators, comparison (or one "
+          "part of it: comparison-tenth, comparison-rooms, comparison-full) or all")
       ->required()
       ->type_name("WHAT");
   AddConfig(verb, *command);
   AddName(verb, "-o,--out", command->out,
           "directory for results; unfinished work in it is continued [out/reproduce]", "DIR");
-  AddInteger(verb, "--seeds", command->seeds, "how many seeds [5; 3 for tradeoffs]", 1, 1000);
+  AddInteger(verb, "--seeds", command->seeds,
+             "how many seeds [5; 3 for tradeoffs; comparison: 10, 5, 3]", 1, 1000);
   verb->add_flag("--quick", command->quick,
                  "few rounds and worlds: shows that it works, the numbers mean nothing");
-  AddSeed(verb, command->seed, "the first seed [1]");
+  AddSeed(verb, command->seed,
+          "the first seed [1; 1001 for comparison, which nothing was tuned with]");
   AddThreads(verb, command->threads);
 }
 

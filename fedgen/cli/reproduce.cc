@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "fedgen/cli/reproduce.h"
+
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -31,28 +32,31 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The experiments behind `fedgen reproduce`. Each runs its parts in the campaign, prints its result
-// and writes it into its own directory. --quick does the same with few rounds and worlds: it shows
-// that an experiment works, not what it comes to.
-
 constexpr char kPaperTablesConfig[] = "configs/paper-tables.toml";
 constexpr char kPaperTextConfig[] = "configs/paper-text.toml";
-constexpr char kComparisonConfig[] = "configs/default.toml";
 constexpr int kSigmaSeeds = 5;
 constexpr int kTable2Seeds = 5;
 constexpr int kTradeoffSeeds = 3;
-constexpr int kComparisonSeeds = 5;
 
 // ---- What all experiments share -----------------------------------------------------------------
 
-// The configuration of the command, or the experiment's own if the command names none, with the
-// overrides of the command, of --quick and of the experiment.
+// Whether the directory holds a run of this configuration and seed, finished or not.
+bool HoldsRun(const RunFiles& files, const RunIdentity& wanted, const Config& config) {
+  const Result<RunIdentity> identity = LoadRunIdentity(files);
+  const Result<Config> held = LoadConfig(files.Config());
+  return identity && identity->seed == wanted.seed && identity->config_name == wanted.config_name &&
+         held && held->resolved == config.resolved;
+}
+
+}  // namespace
+
 Result<Config> LoadExperiment(const ReproduceCommand& command, const std::string& default_config,
                               const std::vector<std::string>& overrides) {
   std::vector<std::string> all = command.overrides;
   if (command.quick) {
-    for (const char* quick : {"federation.rounds=12", "federation.selection_worlds=200",
-                              "learner.worlds=10", "learner.pairs=4"}) {
+    for (const char* quick :
+         {"federation.rounds=12", "federation.selection_worlds=200", "learner.worlds=10",
+          "learner.pairs=4", "learner.policy_gradient.episodes=32"}) {
       all.emplace_back(quick);
     }
   }
@@ -60,7 +64,9 @@ Result<Config> LoadExperiment(const ReproduceCommand& command, const std::string
   if (!command.config.empty()) return LoadConfig(command.config, all);
   Result<Config> config = LoadConfig(default_config, all);
   if (!config && config.error().code == ErrorCode::kIo) {
-    return Error{ErrorCode::kIo, config.error().message + " (--config names one elsewhere)"};
+    return Error{
+        ErrorCode::kIo,
+        config.error().message + " (run fedgen where configs/ is, or name a file with --config)"};
   }
   return config;
 }
@@ -69,35 +75,34 @@ std::string ConfigName(const ReproduceCommand& command, const std::string& defau
   return fs::path(command.config.empty() ? default_config : command.config).stem().string();
 }
 
-// "paper-tables", the overrides, and a note if it is quick.
 std::string SourceText(const ReproduceCommand& command, const std::string& default_config) {
   std::string text = ConfigName(command, default_config);
   for (const std::string& given : command.overrides) text += " " + given;
   return command.quick ? text + " (quick: these numbers mean nothing)" : text;
 }
 
-// --seeds, or 2 if quick, or what the experiment wants.
 int NumSeeds(const ReproduceCommand& command, int wanted) {
   if (command.seeds > 0) return command.seeds;
   return command.quick ? 2 : wanted;
 }
 
-std::int64_t UnseenWorlds(const ReproduceCommand& command, std::int64_t wanted = 10000) {
+std::uint64_t SeedOf(const ReproduceCommand& command, int index, std::uint64_t first) {
+  return command.seed.value_or(first) + static_cast<std::uint64_t>(index);
+}
+
+std::int64_t NumWorlds(const ReproduceCommand& command, std::int64_t wanted) {
   return command.quick ? 200 : wanted;
 }
 
-// A run with the index-th seed; its name begins with `what`.
-Part MakePart(const ReproduceCommand& command, Config config, int index, const std::string& what,
-              std::int64_t worlds) {
+Part MakePart(Config config, std::uint64_t seed, const std::string& what, std::int64_t worlds) {
   Part part;
   part.config = std::move(config);
-  part.seed = command.seed + static_cast<std::uint64_t>(index);
+  part.seed = seed;
   part.name = fmt::format("{}seed {}", what, part.seed);
   part.worlds = worlds;
   return part;
 }
 
-// Runs the parts and reports progress on stderr.
 Result<std::vector<RunOutcome>> RunParts(const Campaign& campaign, const std::string& experiment,
                                          const std::vector<Part>& parts) {
   std::optional<Progress> progress;
@@ -123,7 +128,6 @@ Result<std::vector<RunOutcome>> RunParts(const Campaign& campaign, const std::st
   return campaign.Run(experiment, parts, listener);
 }
 
-// Writes both forms of a table into the experiment's directory and prints the text.
 Result<void> Publish(const Campaign& campaign, const std::string& name, const std::string& text,
                      const std::string& csv) {
   FEDGEN_TRY(campaign.Write(name, name + ".txt", text));
@@ -132,11 +136,27 @@ Result<void> Publish(const Campaign& campaign, const std::string& name, const st
   return {};
 }
 
-// How many checks an experiment has made, and how many of them its results miss.
-struct Checked {
-  int made = 0;
-  int missed = 0;
-};
+Result<RunFiles> TrainInside(const Campaign& campaign, const std::string& experiment,
+                             const std::string& name, const Config& config,
+                             const RunIdentity& identity) {
+  RunFiles files(campaign.PathOf(experiment) + "/" + name);
+  std::error_code error;
+  const bool resumes = HoldsRun(files, identity, config);
+  if (!resumes && fs::exists(files.directory(), error)) {
+    return LeftAsItIs(files.directory(), "another run");
+  }
+  FEDGEN_TRY(campaign.Directory(experiment));
+  if (!fs::exists(files.Summary(), error)) {
+    LocalRun run = FEDGEN_TRY(
+        resumes ? ReopenRun(files.directory())
+                : StartRun(config, identity.seed, identity.config_name, files.directory()));
+    run.experiment.num_threads = campaign.num_threads();
+    FEDGEN_TRY(ExecuteWithView(run, resumes));
+  }
+  return files;
+}
+
+namespace {
 
 // ---- The paper's tables and figures -------------------------------------------------------------
 
@@ -146,7 +166,7 @@ Result<Checked> ReproduceStages(const ReproduceCommand& command, const Campaign&
                                 const char* default_config,
                                 std::vector<Check> (*checks_of)(const RunOutcome&)) {
   Config config = FEDGEN_TRY(LoadExperiment(command, default_config, {}));
-  Part part = MakePart(command, std::move(config), 0, "", UnseenWorlds(command));
+  Part part = MakePart(std::move(config), SeedOf(command, 0), "", NumWorlds(command));
   part.stages = true;
   const std::vector<RunOutcome> outcomes = FEDGEN_TRY(RunParts(campaign, experiment, {part}));
   const RunOutcome& run = outcomes.front();
@@ -186,8 +206,8 @@ Result<Checked> ReproduceSigma(const ReproduceCommand& command, const Campaign& 
                                   {fmt::format("learner.sigma_rate={}", way.rate),
                                    fmt::format("learner.sigma_step={}", way.step)}));
     for (int index = 0; index < num_seeds; ++index) {
-      Part part = MakePart(command, config, index, fmt::format("sigma {}, ", way.name),
-                           UnseenWorlds(command));
+      Part part = MakePart(config, SeedOf(command, index), fmt::format("sigma {}, ", way.name),
+                           NumWorlds(command));
       part.stages = true;
       parts.push_back(std::move(part));
     }
@@ -201,9 +221,9 @@ Result<Checked> ReproduceSigma(const ReproduceCommand& command, const Campaign& 
   }
   const std::string title =
       fmt::format("Table 1 with sigma frozen and moving: {}, {} unseen worlds for each policy\n",
-                  SourceText(command, kPaperTablesConfig), UnseenWorlds(command));
-  FEDGEN_TRY(Publish(campaign, "sigma", VariantsText(variants, title, command.seed),
-                     VariantsCsv(variants, command.seed)));
+                  SourceText(command, kPaperTablesConfig), NumWorlds(command));
+  FEDGEN_TRY(Publish(campaign, "sigma", VariantsText(variants, title, SeedOf(command, 0)),
+                     VariantsCsv(variants, SeedOf(command, 0))));
   return Checked{};
 }
 
@@ -228,8 +248,8 @@ Result<Checked> ReproduceTable2(const ReproduceCommand& command, const Campaign&
     const int num_seeds = (num_learners + learners - 1) / learners;
     column.runs.resize(static_cast<std::size_t>(num_seeds));
     for (int index = 0; index < num_seeds; ++index) {
-      Part part = MakePart(command, config, index, fmt::format("{} learners, ", learners),
-                           UnseenWorlds(command));
+      Part part = MakePart(config, SeedOf(command, index), fmt::format("{} learners, ", learners),
+                           NumWorlds(command));
       part.stages = true;
       parts.push_back(std::move(part));
     }
@@ -242,18 +262,10 @@ Result<Checked> ReproduceTable2(const ReproduceCommand& command, const Campaign&
   columns.front().runs = columns.back().runs;
   const std::string title =
       fmt::format("Table 2: {}, seeds from {} on, {} unseen worlds for each policy",
-                  SourceText(command, kPaperTablesConfig), command.seed, UnseenWorlds(command));
-  FEDGEN_TRY(
-      Publish(campaign, "table2", Table2Text(columns, title), Table2Csv(columns, command.seed)));
+                  SourceText(command, kPaperTablesConfig), SeedOf(command, 0), NumWorlds(command));
+  FEDGEN_TRY(Publish(campaign, "table2", Table2Text(columns, title),
+                     Table2Csv(columns, SeedOf(command, 0))));
   return Checked{};
-}
-
-// Whether the directory holds a run of this configuration and seed, finished or not.
-bool HoldsRun(const RunFiles& files, const RunIdentity& wanted, const Config& config) {
-  const Result<RunIdentity> identity = LoadRunIdentity(files);
-  const Result<Config> held = LoadConfig(files.Config());
-  return identity && identity->seed == wanted.seed && identity->config_name == wanted.config_name &&
-         held && held->resolved == config.resolved;
 }
 
 // The learner whose figures are drawn: the first that ever adopted a policy, else learner 1, the
@@ -274,21 +286,9 @@ Result<Checked> ReproduceFigures(const ReproduceCommand& command, const Campaign
                                      "federation.certificate_worlds=300"}
           : std::vector<std::string>{"federation.track_every=5", "federation.track_worlds=10000"};
   const Config config = FEDGEN_TRY(LoadExperiment(command, kPaperTablesConfig, tracking));
-  const RunFiles files(campaign.PathOf("figures") + "/run");
-  const std::string stem = ConfigName(command, kPaperTablesConfig);
-  std::error_code error;
-  const bool resumes = HoldsRun(files, {command.seed, stem}, config);
-  if (!resumes && fs::exists(files.directory(), error)) {
-    return LeftAsItIs(files.directory(), "another run");
-  }
-  FEDGEN_TRY(campaign.Directory("figures"));
-  if (!fs::exists(files.Summary(), error)) {
-    LocalRun run = FEDGEN_TRY(resumes ? ReopenRun(files.directory())
-                                      : StartRun(config, command.seed, stem, files.directory()));
-    run.experiment.num_threads = campaign.num_threads();
-    FEDGEN_TRY(ExecuteWithView(run, resumes));
-  }
-
+  const RunFiles files =
+      FEDGEN_TRY(TrainInside(campaign, "figures", "run", config,
+                             {SeedOf(command, 0), ConfigName(command, kPaperTablesConfig)}));
   const int learner = ChooseLearner(FEDGEN_TRY(LoadMetrics(files.Metrics())));
   FEDGEN_TRY(DrawRun({files.directory(), learner}));
   Print("figures of learner {}{}: {}/figures/{{bounds,learning,world,trajectories}}.{{svg,png}}\n",
@@ -363,8 +363,9 @@ Result<std::vector<Part>> MakeSweepParts(const ReproduceCommand& command,
       const std::string setting = fmt::format("{}={}", sweep.key, value);
       const Config config = FEDGEN_TRY(LoadExperiment(command, kPaperTablesConfig, {setting}));
       for (int index = 0; index < num_seeds; ++index) {
-        parts.push_back(MakePart(command, config, index, fmt::format("{} = {}, ", sweep.key, value),
-                                 UnseenWorlds(command, 2000)));
+        parts.push_back(MakePart(config, SeedOf(command, index),
+                                 fmt::format("{} = {}, ", sweep.key, value),
+                                 NumWorlds(command, 2000)));
       }
     }
   }
@@ -407,144 +408,96 @@ Result<Checked> ReproduceTradeoffs(const ReproduceCommand& command, const Campai
   return Checked{};
 }
 
-// ---- Comparison of algorithms -------------------------------------------------------------------
-
-constexpr std::array<Algorithm, 4> kOthers = {Algorithm::kLocal, Algorithm::kFedAvg,
-                                              Algorithm::kCentralized, Algorithm::kSingle};
-
-Part MakeComparisonPart(const ReproduceCommand& command, Config config, Algorithm algorithm,
-                        int index) {
-  Part part = MakePart(command, std::move(config), index, fmt::format("{}, ", NameOf(algorithm)),
-                       UnseenWorlds(command));
-  part.race = true;
-  return part;
-}
-
-// The runs of another algorithm, each with about the episodes that fedgen's run of its seed took.
-// The budget is given as a number of rounds, so that step schedules end with the run. (Nobody
-// stops in these algorithms, so a round always takes as many.)
-Result<std::vector<Part>> MakeOpponents(const ReproduceCommand& command, Algorithm algorithm,
-                                        const std::vector<RunOutcome>& fedgen) {
-  const std::string name = fmt::format("federation.algorithm={}", NameOf(algorithm));
-  const Config probe = FEDGEN_TRY(LoadExperiment(command, kComparisonConfig, {name}));
-  std::vector<Part> parts;
-  for (std::size_t index = 0; index < fedgen.size(); ++index) {
-    const std::int64_t rounds =
-        std::max<std::int64_t>(1, fedgen[index].episodes / EpisodesPerRound(probe.training));
-    Config config = FEDGEN_TRY(LoadExperiment(
-        command, kComparisonConfig,
-        {name, fmt::format("federation.rounds={}", rounds), "federation.episodes=0"}));
-    parts.push_back(
-        MakeComparisonPart(command, std::move(config), algorithm, static_cast<int>(index)));
-  }
-  return parts;
-}
-
-Result<Checked> ReproduceComparison(const ReproduceCommand& command, const Campaign& campaign) {
-  const int num_seeds = NumSeeds(command, kComparisonSeeds);
-  const Config config =
-      FEDGEN_TRY(LoadExperiment(command, kComparisonConfig, {"federation.algorithm=fedgen"}));
-  std::vector<Part> parts;
-  parts.reserve(static_cast<std::size_t>(num_seeds));
-  for (int index = 0; index < num_seeds; ++index) {
-    parts.push_back(MakeComparisonPart(command, config, Algorithm::kFedGen, index));
-  }
-  const std::vector<RunOutcome> fedgen = FEDGEN_TRY(RunParts(campaign, "comparison", parts));
-  parts.clear();
-  for (const Algorithm algorithm : kOthers) {
-    const std::vector<Part> more = FEDGEN_TRY(MakeOpponents(command, algorithm, fedgen));
-    parts.insert(parts.end(), more.begin(), more.end());
-  }
-  const std::vector<RunOutcome> others = FEDGEN_TRY(RunParts(campaign, "comparison", parts));
-
-  std::vector<Contestant> all = {MakeContestant("fedgen", fedgen)};
-  auto next = others.begin();
-  for (const Algorithm algorithm : kOthers) {
-    all.push_back(MakeContestant(std::string(NameOf(algorithm)), {next, next + num_seeds}));
-    next += num_seeds;
-  }
-  const std::string title = fmt::format(
-      "Comparison: {}, seeds {} to {}, {} unseen worlds for each policy",
-      SourceText(command, kComparisonConfig), command.seed, parts.back().seed, parts.back().worlds);
-  FEDGEN_TRY(Publish(campaign, "comparison", ComparisonText(all, title),
-                     ComparisonCsv(all, command.seed)));
-  return Checked{};
-}
-
 // ---- The verb -----------------------------------------------------------------------------------
 
-struct PaperExperiment {
-  const char* name;
-  Result<Checked> (*run)(const ReproduceCommand&, const Campaign&);
-  const char* config;  // if the command names none
-  int seeds;           // that it wants; 0 if it has one
-};
+std::vector<NamedExperiment> AllExperiments() {
+  std::vector<NamedExperiment> all = {
+      {"table1", {kPaperTablesConfig}, ReproduceTable1},
+      {"text", {kPaperTextConfig}, ReproduceText},
+      {"sigma", {kPaperTablesConfig}, ReproduceSigma, kSigmaSeeds},
+      {"table2", {kPaperTablesConfig}, ReproduceTable2, kTable2Seeds},
+      {"figures", {kPaperTablesConfig}, ReproduceFigures},
+      {"tradeoffs", {kPaperTablesConfig}, ReproduceTradeoffs, kTradeoffSeeds},
+  };
+  for (NamedExperiment& experiment : ComparisonExperiments()) all.push_back(std::move(experiment));
+  return all;
+}
 
-constexpr std::array<PaperExperiment, 7> kExperiments = {{
-    {"table1", ReproduceTable1, kPaperTablesConfig, 0},
-    {"text", ReproduceText, kPaperTextConfig, 0},
-    {"sigma", ReproduceSigma, kPaperTablesConfig, kSigmaSeeds},
-    {"table2", ReproduceTable2, kPaperTablesConfig, kTable2Seeds},
-    {"figures", ReproduceFigures, kPaperTablesConfig, 0},
-    {"tradeoffs", ReproduceTradeoffs, kPaperTablesConfig, kTradeoffSeeds},
-    {"comparison", ReproduceComparison, kComparisonConfig, kComparisonSeeds},
-}};
+// Those that the command asks for, in the order in which they are run.
+Result<std::vector<NamedExperiment>> WantedExperiments(const ReproduceCommand& command) {
+  std::vector<NamedExperiment> wanted;
+  std::vector<std::string> names;
+  for (NamedExperiment& experiment : AllExperiments()) {
+    names.push_back(experiment.name);
+    if (command.what == "all" || command.what == experiment.name ||
+        command.what == experiment.whole) {
+      wanted.push_back(std::move(experiment));
+    }
+  }
+  if (!wanted.empty()) return wanted;
+  const std::string known = fmt::format("{}", fmt::join(names, ", "));
+  names.emplace_back("all");
+  return Error{ErrorCode::kUsage, fmt::format("{}: must be {} or all{}", command.what, known,
+                                              DidYouMean(command.what, names))};
+}
+
+Result<void> CheckFlags(const ReproduceCommand& command,
+                        const std::vector<NamedExperiment>& wanted) {
+  const auto has_seeds = [](const NamedExperiment& experiment) { return experiment.seeds > 0; };
+  if (command.seeds > 0 && std::none_of(wanted.begin(), wanted.end(), has_seeds)) {
+    return Error{ErrorCode::kUsage,
+                 fmt::format("--seeds = {}: {} has one seed, the one that --seed names",
+                             command.seeds, command.what)};
+  }
+  for (const NamedExperiment& experiment : wanted) {
+    if (command.config.empty() || experiment.configs.size() == 1) continue;
+    return Error{ErrorCode::kUsage,
+                 fmt::format("--config = {}: is one file, {} reads {}", command.config,
+                             experiment.name, fmt::join(experiment.configs, " and "))};
+  }
+  return {};
+}
 
 // All that the results depend on: for people, and as a hash of the whole configuration.
 Result<std::string> SettingsText(const ReproduceCommand& command,
-                                 const PaperExperiment& experiment) {
-  const Config config = FEDGEN_TRY(LoadExperiment(command, experiment.config, {}));
+                                 const NamedExperiment& experiment) {
+  std::vector<std::string> names;
+  std::string resolved;
+  for (const std::string& file : experiment.configs) {
+    names.push_back(ConfigName(command, file));
+    resolved += FEDGEN_TRY(LoadExperiment(command, file, {})).resolved;
+  }
   std::string given = fmt::format("{}", fmt::join(command.overrides, " "));
   std::replace(given.begin(), given.end(), '\n', ' ');
   return fmt::format(
       "program = {}\nconfig = {}\nsettings = {}\nquick = {}\nseed = {}\n{}sha256 = {}\n", kVersion,
-      ConfigName(command, experiment.config), given.empty() ? "(none)" : given,
-      command.quick ? "yes" : "no", command.seed,
+      fmt::join(names, ", "), given.empty() ? "(none)" : given, command.quick ? "yes" : "no",
+      SeedOf(command, 0, experiment.first_seed),
       experiment.seeds > 0 ? fmt::format("seeds = {}\n", NumSeeds(command, experiment.seeds)) : "",
-      Sha256Hex(config.resolved));
+      Sha256Hex(resolved));
 }
 
 }  // namespace
 
 Result<void> RunReproduce(const ReproduceCommand& command) {
-  std::vector<std::string> names = {"all"};
-  for (const PaperExperiment& experiment : kExperiments) names.emplace_back(experiment.name);
-  if (std::find(names.begin(), names.end(), command.what) == names.end()) {
-    return Error{
-        ErrorCode::kUsage,
-        fmt::format(
-            "{}: must be table1, text, sigma, table2, figures, tradeoffs, comparison or all{}",
-            command.what, DidYouMean(command.what, names))};
-  }
+  const std::vector<NamedExperiment> wanted = FEDGEN_TRY(WantedExperiments(command));
+  FEDGEN_TRY(CheckFlags(command, wanted));
   const int num_threads = FEDGEN_TRY(NumThreads(command.threads));
-  const auto is_wanted = [&](const PaperExperiment& experiment) {
-    return command.what == "all" || command.what == experiment.name;
-  };
-  const auto wants_seeds = [&](const PaperExperiment& experiment) {
-    return is_wanted(experiment) && experiment.seeds > 0;
-  };
-  if (command.seeds > 0 && std::none_of(kExperiments.begin(), kExperiments.end(), wants_seeds)) {
-    return Error{ErrorCode::kUsage,
-                 fmt::format("--seeds = {}: {} is one run, of the seed that --seed names",
-                             command.seeds, command.what)};
-  }
   // A configuration that cannot be read should leave no directory behind.
   ExperimentSettings settings;
-  for (const PaperExperiment& experiment : kExperiments) {
-    if (!is_wanted(experiment)) continue;
+  for (const NamedExperiment& experiment : wanted) {
     settings[experiment.name] = FEDGEN_TRY(SettingsText(command, experiment));
   }
   const Campaign campaign =
       FEDGEN_TRY(Campaign::Open(command.out, num_threads, std::move(settings)));
   std::vector<std::string> missed;
-  for (const PaperExperiment& experiment : kExperiments) {
-    if (!is_wanted(experiment)) continue;
+  for (const NamedExperiment& experiment : wanted) {
     const Checked checked = FEDGEN_TRY(experiment.run(command, campaign));
     if (checked.missed > 0) {
       missed.push_back(fmt::format("{}: {} of {} checks {} missed", experiment.name, checked.missed,
                                    checked.made, checked.missed == 1 ? "was" : "were"));
     }
-    if (command.what == "all") Print("\n");
+    if (wanted.size() > 1) Print("\n");
   }
   // What means nothing misses nothing.
   if (command.quick || missed.empty()) return {};

@@ -122,4 +122,11 @@ Result<void> RunTrain(const TrainCommand& command) {
   return {};
 }
 
+Result<void> RunPlot(const PlotCommand& command) {
+  const std::vector<std::string> written =
+      FEDGEN_TRY(DrawRun({command.directory, command.learner}));
+  for (const std::string& path : written) Print("{}\n", path);
+  return {};
+}
+
 }  // namespace fedgen
