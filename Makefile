@@ -49,7 +49,7 @@ format:
 	@tools/bootstrap verify
 	@git ls-files '*.h' '*.cc' | xargs clang-format-19 -i
 
-# The paper's tables, figures and trade-offs, and the comparison of algorithms: an hour or two.
+# The paper's tables, figures and trade-offs, and the comparisons of algorithms and estimators: hours.
 reproduce: program
 	@build/release/fedgen reproduce all
 
