@@ -164,7 +164,7 @@ class RoundOfLearning {
 };
 
 Result<LearningRoundRow> RunRounds(double seconds) {
-  const Result<Config> config = LoadConfig(FEDGEN_CONFIG_DIR "/gradient.toml");
+  const Result<Config> config = LoadConfig(FEDGEN_CONFIG_DIR "/default.toml");
   if (!config) return config.error();
   const Result<Mlp> policy = LoadPolicy(BenchPolicyPath(kBenchNets[0]));
   if (!policy) return policy.error();
@@ -240,7 +240,7 @@ std::string LearningBenchToTable(const LearningBench& bench) {
   const LearningRoundRow& round = bench.round;
   return table +
          fmt::format(
-             "\na round of configs/gradient.toml, {:.0f} samples, {} passes through {} and {}, "
+             "\na round of configs/default.toml, {:.0f} samples, {} passes through {} and {}, "
              "one thread\n"
              "  whole round {:>8.2f} ms\n"
              "  driven bare {:>8.2f} ms\n"

@@ -23,7 +23,7 @@ struct LearningBenchRow {
   double ratio() const { return floor_samples_per_second / samples_per_second; }
 };
 
-/// A whole round of a learner of configs/gradient.toml: measuring, practising, all passes over the
+/// A whole round of a learner of configs/default.toml: measuring, practising, all passes over the
 /// samples. In seconds of one thread, but for `two_threads`.
 struct LearningRoundRow {
   std::string policy, critic;  // "24-20-20-20-1"

@@ -15,7 +15,7 @@
 namespace fedgen {
 
 Result<TrainingBenchRow> RunTrainingBench(double seconds) {
-  Result<Config> config = LoadConfig(FEDGEN_CONFIG_DIR "/default.toml");
+  Result<Config> config = LoadConfig(FEDGEN_CONFIG_DIR "/evolution.toml");
   if (!config) return config.error();
   TrainingSettings& settings = config->training;
   const LearnerSettings& learner = settings.learners.front();

@@ -7,7 +7,7 @@
 
 namespace fedgen {
 
-// What a learner of configs/default.toml loses against bare episodes: steps per second of whole
+// What a learner of configs/evolution.toml loses against bare episodes: steps per second of whole
 // measurements (worlds drawn, directions drawn, members driven, gradient summed) against steps per
 // second of one policy through many worlds. Both on one thread, in turns, best slice counts.
 

@@ -25,6 +25,8 @@ Result<int> DefaultNumThreads();
 /// If work or finish throws (only libraries do: out of memory), no further task begins, all threads
 /// end, and the first exception leaves this call.
 ///
+/// Threads are kept from one call to the next, so a call costs microseconds, not a thread's start.
+///
 /// The order of finish is what makes reductions independent of the number of threads.
 void OrderedParallelFor(std::int64_t num_tasks, int num_threads, int window,
                         const std::function<void(std::int64_t task, int worker)>& work,

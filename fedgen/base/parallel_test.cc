@@ -4,11 +4,15 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <new>
+#include <numeric>
+#include <set>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "fedgen/base/random.h"
@@ -168,6 +172,50 @@ INSTANTIATE_TEST_SUITE_P(Splits, OrderedParallelForTest,
 
 // Task 0 ends only after every other task the window lets in has been worked: those must be able to
 // run while task 0 holds the finish line, and none of them may finish first.
+// Threads are started once, not once for each of many small calls.
+TEST(OrderedParallelFor, UsesTheSameThreadsAgain) {
+  std::set<std::thread::id> seen;
+  for (int call = 0; call < 50; ++call) {
+    // Each of the two tasks waits for the other, so both threads are needed.
+    std::atomic<int> begun = 0;
+    std::array<std::thread::id, 2> threads;
+    OrderedParallelFor(
+        2, 2, 2,
+        [&](std::int64_t task, int) {
+          threads[static_cast<std::size_t>(task)] = std::this_thread::get_id();
+          ++begun;
+          while (begun < 2) std::this_thread::yield();
+        },
+        [](std::int64_t) {});
+    EXPECT_NE(threads[0], threads[1]);
+    seen.insert(threads.begin(), threads.end());
+  }
+  EXPECT_EQ(seen.size(), 2U);
+}
+
+// A task may itself call it, and so may several threads at a time.
+TEST(OrderedParallelFor, MayBeCalledInsideItselfAndAtTheSameTime) {
+  const auto sum_of_sums = [] {
+    std::array<std::int64_t, 16> sums{};
+    OrderedParallelFor(
+        16, 3, 4,
+        [&](std::int64_t task, int) {
+          std::int64_t& sum = sums[static_cast<std::size_t>(task)];
+          OrderedParallelFor(
+              task, 2, 2, [](std::int64_t, int) {}, [&](std::int64_t inner) { sum += inner; });
+        },
+        [](std::int64_t) {});
+    return std::accumulate(sums.begin(), sums.end(), std::int64_t{0});
+  };
+  std::array<std::int64_t, 3> sums{};
+  {
+    std::vector<std::jthread> callers;
+    for (std::int64_t& sum : sums) callers.emplace_back([&] { sum = sum_of_sums(); });
+  }
+  // The sum over n < 16 of n (n - 1) / 2 is 16 over 3.
+  for (const std::int64_t sum : sums) EXPECT_EQ(sum, 560);
+}
+
 TEST(OrderedParallelFor, FillsTheWindowBehindASlowTask) {
   constexpr int kWindow = 6;
   std::atomic<int> others{0};

@@ -178,7 +178,7 @@ NamedExperiment ExperimentOf(const Setting& setting) {
 
 // ---- Estimators ---------------------------------------------------------------------------------
 
-// About how often the truth is looked at.
+// How often the truth is looked at, at most, if the run is short.
 constexpr int kLooks = 60;
 
 const std::vector<SafetyLevel> kLevels = {{0.944, "paper"}, {0.99}, {0.996}};
@@ -189,7 +189,8 @@ Result<RunCurve> TrackRun(const ReproduceCommand& command, const Campaign& campa
   const Config plain = FEDGEN_TRY(LoadExperiment(command, file, {}));
   std::vector<std::string> tracking = {
       fmt::format("federation.track_every={}",
-                  std::max(1, plain.training.federation.rounds / kLooks)),
+                  std::clamp(plain.training.federation.rounds / kLooks, 1, 10)),
+      "federation.track_growth=1.1",  // most happens at the beginning
       fmt::format("federation.track_worlds={}", NumWorlds(command, 20'000))};
   if (command.quick) tracking.emplace_back("federation.certificate_worlds=300");
   const Config config = FEDGEN_TRY(LoadExperiment(command, file, tracking));

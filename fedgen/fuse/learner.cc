@@ -8,7 +8,7 @@
 
 namespace fedgen {
 
-bool IsStockRound(int k, int every, double growth) {
+bool IsDue(int k, int every, double growth) {
   if (growth <= 1) return k % every == 0;
   std::int64_t due = every;
   while (due < k) {
@@ -42,7 +42,7 @@ Look Learner::Collect(int k, int num_rounds) {
 bool Learner::TakeStock(int k) {
   if (options_.stock_every <= 0 || resting()) return false;
   const bool after_stop = state_.stopped && state_.stock_round < state_.measured_round;
-  const bool due = IsStockRound(k, options_.stock_every, options_.stock_growth);
+  const bool due = IsDue(k, options_.stock_every, options_.stock_growth);
   if (!after_stop && (state_.stopped || !due)) return false;
   const Value value = improver_->MeasureValue(
       state_.theta, options_.stock_worlds,

@@ -67,10 +67,11 @@ template <>
 inline constexpr std::array<std::string_view, 5> kWords<LearnerPhase> = {
     "running", "stopping", "stopped", "adopted", "resting"};
 
-/// Whether stock is taken in round k: in round `every` first; after a round r of stock, in
-/// max(r + every, floor(r growth)). With a growth of 1 that is every so many rounds, with more the
-/// number of such rounds grows like the logarithm of k. Requires every > 0, growth >= 1.
-bool IsStockRound(int k, int every, double growth);
+/// Whether what is done now and then is due in round k: in round `every` first; after a round r in
+/// which it was due, in max(r + every, floor(r growth)). With a growth of 1 that is every so many
+/// rounds; with more, the number of such rounds grows like the logarithm of k. Requires every > 0,
+/// growth >= 1.
+bool IsDue(int k, int every, double growth);
 
 class Learner {
  public:

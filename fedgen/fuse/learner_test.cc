@@ -113,7 +113,7 @@ TEST(Learner, TakesStockInRoundsThatMayGrowApart) {
   const auto rounds = [](int every, double growth) {
     std::vector<int> due;
     for (int k = 1; k <= 200; ++k) {
-      if (IsStockRound(k, every, growth)) due.push_back(k);
+      if (IsDue(k, every, growth)) due.push_back(k);
     }
     return due;
   };

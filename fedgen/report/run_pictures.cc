@@ -113,7 +113,8 @@ Result<void> DrawCharts(const LocalRun& run, int learner, FigureWriter& writer) 
   RunFigureOptions options;
   options.title = fmt::format("seed {}", identity.seed);
   options.config = identity.config_name;
-  // The paper's rate was reached in the world of paper-tables; that of default and evolution is harder.
+  // The paper's rate was reached in the world of paper-tables; that of default and evolution is
+  // harder.
   const bool like_the_paper = options.config == "paper-tables" || options.config == "default" ||
                               options.config == "evolution";
   const std::vector<SafetyLevel> levels =

@@ -28,6 +28,7 @@ struct Config {
   int learner_tables = 0;                     // entries of [[learners]], the first learners'
   std::vector<std::string> initial_policies;  // [num_learners] files of theta_0; empty: drawn
   int track_every = 0;             // rounds between looks at the truth (truth.csv); 0 for never
+  double track_growth = 1;         // 1..100; times as late comes the next one at least (IsDue)
   int track_worlds = 1000;         // worlds of each look
   int selection_worlds = 10000;    // on which the finals race
   Prize prize = Prize::kCost;      // for what

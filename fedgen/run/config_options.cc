@@ -75,6 +75,11 @@ void DescribeFederation(OptionVisitor& visitor, Config& config) {
        "for never.",
        Owner::kHost},
       config.track_every, {0, 10000000});
+  visitor.Number({"track_growth", "",
+                  "How many times as late the next such test comes at least, as "
+                  "learner.stock_growth.",
+                  Owner::kHost},
+                 config.track_growth, Closed(1, 100));
   visitor.Integer({"track_worlds", "worlds", "How many such a test takes.", Owner::kHost},
                   config.track_worlds, {1, 100000000});
   visitor.Integer(

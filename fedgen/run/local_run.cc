@@ -68,6 +68,12 @@ Result<void> SaveCheckpoints(const RunFiles& files, const std::string& fingerpri
                              IfExists::kReplace);
 }
 
+// Whether the truth is looked at in this round, be it the last one or not. Requires that it is
+// looked at now and then.
+bool IsLookDue(const Config& config, int round) {
+  return IsDue(round, config.track_every, config.track_growth);
+}
+
 // Writes down what happens: rows, then the Cloud, then the host. A kill in between costs a round,
 // which the host then repeats to the same bytes; a Cloud that is ahead of it gives the same
 // answers.
@@ -104,8 +110,9 @@ class Recorder final : public RunListener {
     tables_.seconds += seconds;
     const TimingRow timing{report.round, tables_.seconds, report.episodes};
     FEDGEN_TRY(AppendToFile(run_.files.Timing(), FormatRow(timing) + "\n"));
-    const int every = run_.experiment.config.track_every;
-    if (every > 0 && (report.ending != Ending::kNotYet || report.round % every == 0)) {
+    const Config& config = run_.experiment.config;
+    if (config.track_every > 0 &&
+        (report.ending != Ending::kNotYet || IsLookDue(config, report.round))) {
       FEDGEN_TRY(tables_.truth.Append(TruthRows(host, report.incumbent)));
     }
     return SaveCheckpoints(run_.files, fingerprint_, host, cloud_,
@@ -291,8 +298,8 @@ Result<void> ChangeRounds(const LocalRun& run, Host& host, const Cloud& cloud,
                                    IfExists::kReplace));
   }
   if (ending == host.ending()) return {};
-  const int every = run.experiment.config.track_every;
-  const bool looked_at_the_end = every > 0 && host.round() % every != 0;
+  const Config& config = run.experiment.config;
+  const bool looked_at_the_end = config.track_every > 0 && !IsLookDue(config, host.round());
   if (ending == Ending::kNotYet && looked_at_the_end) {
     for (FileMark& mark : marks) {
       if (mark.name == fs::path(run.files.Truth()).filename()) {

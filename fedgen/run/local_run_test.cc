@@ -11,11 +11,13 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "fedgen/base/file.h"
 #include "fedgen/base/file_testing.h"
 #include "fedgen/policy/policy_file.h"
+#include "fedgen/run/run_tables.h"
 
 namespace fedgen {
 namespace {
@@ -160,6 +162,23 @@ TEST_F(LocalRunTest, IsExtendedToTheBytesOfALongerRun) {
     if (rounds != 9) RunWhole(SmallConfig(rounds, power), "other");
     ExpectSame(name, rounds == 9 ? "long" : "other");
   }
+}
+
+// The truth is looked at in rounds 3 and 9; in round 6 only if it is the last.
+TEST_F(LocalRunTest, IsExtendedWithLooksThatGrowApart) {
+  const std::vector<std::string> settings = {"learner.schedule=power", "federation.track_growth=3"};
+  RunWhole(SmallConfig(6, settings), "short");
+  RunWhole(SmallConfig(10, settings), "long");
+  const auto rounds = [&](const std::string& name) {
+    std::set<int> looked;
+    const auto truth = LoadTruth(RunFiles(Path(name)).Truth());
+    for (const TruthRow& row : *truth) looked.insert(row.round);
+    return looked;
+  };
+  EXPECT_EQ(rounds("short"), (std::set{0, 3, 6}));
+  EXPECT_EQ(rounds("long"), (std::set{0, 3, 9, 10}));
+  EXPECT_EQ(Continue("short", 10), "done");
+  ExpectSame("short", "long");
 }
 
 // A geometric schedule ends where it did: steps that were taken were of that schedule.
