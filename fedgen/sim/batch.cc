@@ -17,9 +17,9 @@ constexpr float kFarAway = 1e9F;               // m, where padding obstacles sta
 // One entry a slot; belongs to the episode, so it moves with it.
 constexpr auto kEpisodeColumns = std::tuple(
     &Batch::world, &Batch::step, &Batch::noise_key, &Batch::x, &Batch::y, &Batch::heading,
-    &Batch::cos, &Batch::sin, &Batch::num_discs, &Batch::first_box_row, &Batch::num_boxes,
-    &Batch::goal_is_disc, &Batch::goal_x, &Batch::goal_y, &Batch::goal_size, &Batch::goal_depth,
-    &Batch::push_kind, &Batch::gain_x, &Batch::gain_y, &Batch::gain_heading, &Batch::goal_distance,
+    &Batch::cos, &Batch::sin, &Batch::num_discs, &Batch::num_boxes, &Batch::goal_is_disc,
+    &Batch::goal_x, &Batch::goal_y, &Batch::goal_size, &Batch::goal_depth, &Batch::push_kind,
+    &Batch::gain_x, &Batch::gain_y, &Batch::gain_heading, &Batch::goal_distance,
     &Batch::goal_forward, &Batch::goal_left, &Batch::collided, &Batch::arrived);
 
 // One entry a slot; written and read within one step, between which no episode moves.
@@ -116,10 +116,9 @@ void Batch::Place(int slot_index, const World& in_world, const Pose& start,
   heading[slot] = start.heading;
 
   num_discs[slot] = in_world.discs.size();
-  first_box_row[slot] = in_world.walls.size();
-  num_boxes[slot] = static_cast<std::int32_t>(in_world.boxes.size());
+  num_boxes[slot] = static_cast<float>(in_world.boxes.size());
   PlaceObstacles(kDiscColumns, {&in_world.discs}, slot, num_disc_rows, *this);
-  PlaceObstacles(kWallColumns, {&in_world.walls, &in_world.box_edges}, slot, num_wall_rows, *this);
+  PlaceObstacles(kWallColumns, {&in_world.box_edges, &in_world.walls}, slot, num_wall_rows, *this);
 
   const Goal& goal = in_world.goal;
   const bool is_disc = goal.kind == Goal::Kind::kDisc;

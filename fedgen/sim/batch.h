@@ -38,12 +38,11 @@ struct Batch {
   AlignedVector<float> disc_x, disc_y;  // [num_disc_rows][capacity] m
   AlignedVector<float> disc_radius;     // [num_disc_rows][capacity] m
   int num_wall_rows = 0;
-  AlignedVector<float> wall_x, wall_y;    // [num_wall_rows][capacity] m; walls, then sides of boxes
+  AlignedVector<float> wall_x, wall_y;    // [num_wall_rows][capacity] m; sides of boxes, then walls
   AlignedVector<float> wall_dx, wall_dy;  // [num_wall_rows][capacity] m
   AlignedVector<float> wall_length;       // [num_wall_rows][capacity] m
   AlignedVector<float> wall_inverse_length2;          // [num_wall_rows][capacity] 1/m^2
-  std::vector<std::int32_t> first_box_row;            // [capacity] row of the first side of a box
-  std::vector<std::int32_t> num_boxes;                // [capacity] four sides each
+  AlignedVector<float> num_boxes;                     // [capacity] four sides each
   AlignedVector<float> goal_is_disc;                  // [capacity] 1 or 0
   AlignedVector<float> goal_x, goal_y;                // [capacity] unit normal, or centre in m
   AlignedVector<float> goal_size;                     // [capacity] m, offset or radius

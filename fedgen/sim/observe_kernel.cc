@@ -2,7 +2,6 @@
 #include "fedgen/sim/observe_kernel.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 
 #include "fedgen/sim/move_kernel.h"
@@ -13,184 +12,11 @@
 //
 #include "fedgen/base/lanes-inl.h"
 #include "fedgen/sim/chosen-inl.h"
+#include "fedgen/sim/observe_formulas-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace fedgen {
 namespace HWY_NAMESPACE {
-
-// Notation: world frame (x, y); body frame (forward, left) with its origin at the robot's centre
-// and its first axis along the heading; fan frame, the same along the centre of the lidar's fan. A
-// "group" is kLanes robots in neighbouring slots.
-
-// ---- The formulas, the same for both kernels ----
-
-/// A group, one robot a lane.
-struct Robot {
-  F x, y, cos, sin;
-};
-
-HWY_INLINE Robot GroupOfRobots(const Batch& batch, int slot) {
-  return {Load(batch.x.data() + slot), Load(batch.y.data() + slot), Load(batch.cos.data() + slot),
-          Load(batch.sin.data() + slot)};
-}
-
-/// The robots with the centre of the fan for a heading.
-HWY_INLINE Robot FacingFan(const Robot& robot, const Lidar& lidar) {
-  const F c = Set(lidar.centre_cos);
-  const F s = Set(lidar.centre_sin);
-  return {robot.x, robot.y, NegFma(robot.sin, s, robot.cos * c), Fma(robot.sin, c, robot.cos * s)};
-}
-
-struct BodyPoint {
-  F forward, left;
-};
-
-HWY_INLINE BodyPoint ToBody(const Robot& robot, F dx, F dy) {
-  return {Fma(dx, robot.cos, dy * robot.sin), NegFma(dx, robot.sin, dy * robot.cos)};
-}
-
-/// The smaller of two readings, where a negative number or a NaN means "not met". As bits read
-/// without a sign, those are larger than every distance, so one integer minimum does it all.
-template <typename V>
-HWY_INLINE V Nearer(V distance, V reading) {
-#if HWY_TARGET == HWY_AVX2
-  const hn::DFromV<V> d;
-  const hn::RebindToUnsigned<decltype(d)> du;
-  return hn::BitCast(d, hn::Min(hn::BitCast(du, distance), hn::BitCast(du, reading)));
-#else
-  return std::bit_cast<float>(
-      std::min(std::bit_cast<std::uint32_t>(distance), std::bit_cast<std::uint32_t>(reading)));
-#endif
-}
-
-/// Eq. 8: distance along beams (beam_cos, beam_sin) to a disc; NaN if it is missed, negative if it
-/// lies behind.
-template <typename V>
-HWY_INLINE V RayToDisc(V forward, V left, V radius2, V beam_cos, V beam_sin) {
-  const V along = Fma(forward, beam_cos, left * beam_sin);
-  const V across = NegFma(forward, beam_sin, left * beam_cos);
-  return along - Sqrt(NegFma(across, across, radius2));
-}
-
-/// A wall in the fan frame, its ends ordered so that it is passed counter-clockwise.
-struct BodyWall {
-  F forward, left;    // first end
-  F dforward, dleft;  // to the other end
-  F area;             // first end x direction, >= 0: distance to the wall's line times its length
-};
-
-HWY_INLINE BodyWall WallToBody(const Robot& robot, F wall_x, F wall_y, F wall_dx, F wall_dy) {
-  const BodyPoint end = ToBody(robot, wall_x - robot.x, wall_y - robot.y);
-  const BodyPoint span = ToBody(robot, wall_dx, wall_dy);
-  const F area = NegFma(end.left, span.forward, end.forward * span.left);
-  const Mask clockwise = area < Set(0.0f);
-  return {Select(clockwise, end.forward + span.forward, end.forward),
-          Select(clockwise, end.left + span.left, end.left),
-          Select(clockwise, Set(0.0f) - span.forward, span.forward),
-          Select(clockwise, Set(0.0f) - span.left, span.left), Abs(area)};
-}
-
-/// Beam x wall direction: positive where the beam runs towards the wall's line.
-HWY_INLINE F Facing(const BodyWall& wall, F beam_cos, F beam_sin) {
-  return NegFma(beam_sin, wall.dforward, beam_cos * wall.dleft);
-}
-
-/// Eq. 9: distance along beams to a wall; negative or NaN if it is missed.
-HWY_INLINE F RayToWall(const BodyWall& wall, F beam_cos, F beam_sin) {
-  // The beam meets the wall's line at area / facing, at numerator / facing of the wall's length.
-  const F facing = Facing(wall, beam_cos, beam_sin);
-  const F numerator = NegFma(wall.left, beam_cos, wall.forward * beam_sin);
-  const Mask beside = Or(numerator<Set(0.0f), numerator> facing);
-  return Select(beside, Set(-1.0f), wall.area / facing);
-}
-
-/// Eq. 9 where the robot stands on the wall's line (area 0): only beams along it meet it, at its
-/// nearer end.
-HWY_INLINE F RayAlongWall(const BodyWall& wall, F beam_cos, F beam_sin) {
-  const F zero = Set(0.0f);
-  const F end0 = Fma(wall.forward, beam_cos, wall.left * beam_sin);
-  const F end1 = Fma(wall.dforward, beam_cos, Fma(wall.dleft, beam_sin, end0));
-  const Mask meets = And(Facing(wall, beam_cos, beam_sin) == zero, Max(end0, end1) >= zero);
-  return Select(meets, Max(Min(end0, end1), zero), Set(-1.0f));
-}
-
-/// Eq. 4 for discs, in the fan frame.
-HWY_INLINE Mask TouchesDisc(F distance2, F radius, F robot_radius) {
-  const F reach = radius + robot_radius;
-  return distance2 < reach * reach;
-}
-
-/// Eq. 4 for walls: squared distance from the robots' centres to the wall in row `at`.
-HWY_INLINE F WallDistance2(const Robot& robots, const Batch& batch, std::size_t at) {
-  const F px = robots.x - Load(batch.wall_x.data() + at);
-  const F py = robots.y - Load(batch.wall_y.data() + at);
-  const F dx = Load(batch.wall_dx.data() + at);
-  const F dy = Load(batch.wall_dy.data() + at);
-  const F along = Fma(px, dx, py * dy) * Load(batch.wall_inverse_length2.data() + at);
-  const F t = Clamp(along, Set(0.0f), Set(1.0f));
-  const F rx = NegFma(t, dx, px);
-  const F ry = NegFma(t, dy, py);
-  return Fma(rx, rx, ry * ry);
-}
-
-HWY_INLINE BodyWall WallOfGroup(const Robot& robots, const Batch& batch, std::size_t at) {
-  return WallToBody(robots, Load(batch.wall_x.data() + at), Load(batch.wall_y.data() + at),
-                    Load(batch.wall_dx.data() + at), Load(batch.wall_dy.data() + at));
-}
-
-/// Writes 0xffffffff or 0 for each lane.
-HWY_INLINE void StoreMask(Mask mask, std::uint32_t* to) {
-#if HWY_TARGET == HWY_AVX2
-  const hn::FixedTag<std::uint32_t, 8> du;
-  hn::Store(hn::BitCast(du, hn::VecFromMask(FloatTag(), mask)), du, to);
-#else
-  *to = mask ? 0xFFFFFFFFU : 0U;
-#endif
-}
-
-/// Eq. 10 for a group: the vector to the goal's nearest point, its length, and whether it is
-/// reached.
-HWY_INLINE void FindGoals(const Robot& robots, int slot, Batch& batch) {
-  const F zero = Set(0.0f);
-  const F goal_x = Load(batch.goal_x.data() + slot);
-  const F goal_y = Load(batch.goal_y.data() + slot);
-  const F size = Load(batch.goal_size.data() + slot);
-  const Mask is_disc = Load(batch.goal_is_disc.data() + slot) > zero;
-  // A disc: the vector to its centre. A half plane: its normal.
-  const F to_x = Select(is_disc, goal_x - robots.x, goal_x);
-  const F to_y = Select(is_disc, goal_y - robots.y, goal_y);
-  const F length = Sqrt(Fma(to_x, to_x, to_y * to_y));
-  const F outside = Select(is_disc, length - size, size - Fma(goal_x, robots.x, goal_y * robots.y));
-  const F distance = Max(outside, zero);
-  const F share = Select(is_disc, Select(length > zero, distance / length, zero), distance);
-  const BodyPoint seen = ToBody(robots, share * to_x, share * to_y);
-  StoreMask(outside <= zero - Load(batch.goal_depth.data() + slot), batch.arrived.data() + slot);
-  Store(distance, batch.goal_distance.data() + slot);
-  Store(seen.forward, batch.goal_forward.data() + slot);
-  Store(seen.left, batch.goal_left.data() + slot);
-}
-
-/// Where row `row` of the obstacles has its entry for a slot.
-HWY_INLINE std::size_t EntryOf(const Batch& batch, int row, std::size_t slot) {
-  return static_cast<std::size_t>(row) * static_cast<std::size_t>(batch.capacity) + slot;
-}
-
-/// Eq. 4 for the inside of boxes (their sides are walls). Few worlds have boxes, so this is plain
-/// code.
-bool InsideABox(const Batch& batch, std::size_t slot) {
-  const int first = batch.first_box_row[slot];
-  for (int box = first; box < first + 4 * batch.num_boxes[slot]; box += 4) {
-    bool inside = true;  // left of all four counter-clockwise sides
-    for (int side = box; side < box + 4; ++side) {
-      const std::size_t at = EntryOf(batch, side, slot);
-      const float cross = batch.wall_dx[at] * (batch.y[slot] - batch.wall_y[at]) -
-                          batch.wall_dy[at] * (batch.x[slot] - batch.wall_x[at]);
-      inside = inside && cross > 0.0f;
-    }
-    if (inside) return true;
-  }
-  return false;
-}
 
 #if HWY_TARGET == HWY_AVX2
 
@@ -215,9 +41,19 @@ struct Fan {
         last_beam(static_cast<float>(lidar.num_beams - 1)),
         edge_cos(lidar.half_width_cos),
         edge_sin(lidar.half_width_sin),
+        half_width(lidar.half_width),
+        wall_edge_cos(half_width < 1.5708f ? edge_cos : 0.0f),
+        wall_edge_sin(half_width < 1.5708f ? edge_sin : 0.0f),
+        wall_reach(1.1f * lidar.range + slack),
+        cut(lidar.half_width > 3.1f ? 3.13f : 4.0f),
         wraps(lidar.wraps) {}
   float slack, range, scale, first_offset, last_offset, last_beam;
   float edge_cos, edge_sin;  // of the last beam; the first is its mirror image
+  float half_width;          // rad
+  // The edge again; zeros for a fan of more than half a turn, which no wall is beside.
+  float wall_edge_cos, wall_edge_sin;
+  float wall_reach;  // m, to a short wall
+  float cut;         // rad, past which the sign of a bearing is not sure, if it matters
   bool wraps;
 };
 
@@ -245,14 +81,27 @@ struct SeenDiscs {
 
 /// Walls that some beam may meet, in the fan frame of their robots.
 struct SeenWalls {
-  static constexpr int kCapacity = 256;
-  static constexpr int kRoom = kCapacity + kLanes;
+  static constexpr int kCapacity = 512;
+  static constexpr int kRoom = kCapacity + 2 * kLanes;
 
-  float forward[kRoom], left[kRoom], dforward[kRoom], dleft[kRoom], area[kRoom];
-  std::int32_t row[kRoom];
-  float first_beam[kRoom], last_beam[kRoom];  // that may meet the wall
+  alignas(32) float forward[kRoom];
+  alignas(32) float left[kRoom];
+  alignas(32) float dforward[kRoom];
+  alignas(32) float dleft[kRoom];
+  alignas(32) float area[kRoom];
+  alignas(32) std::int32_t row[kRoom];  // where the readings of its robot start
   int size = 0;
+
+  // Worked out in the second pass.
+  alignas(32) std::int32_t first_beam[kRoom];  // of the first eight cast
+  alignas(32) std::int32_t last_beam[kRoom];   // that may meet the wall
 };
+
+/// Integers up to 2^22 sit in the low bits of a float once 1.5 * 2^23 is added.
+HWY_INLINE hn::Vec<IntTag> ToInt(F integer) {
+  const IntTag di;
+  return hn::BitCast(di, integer + Set(12582912.0f)) - hn::Set(di, 0x4B400000);
+}
 
 struct BeamInterval {
   F first, last;  // integers in [0, num_beams - 1]; first > last: none
@@ -292,25 +141,32 @@ HWY_INLINE BeamInterval BeamsThatMayMeet(const Fan& fan, BodyPoint centre, F dis
 }
 
 /// The same for walls: the beams between the bearings of their ends. All beams where an end is too
-/// near, or the robot too near to the wall's line, for bearings to be sure, and across the +-pi
-/// cut.
-HWY_INLINE BeamInterval BeamsThatMayMeet(const Fan& fan, const BodyWall& wall, F length) {
+/// near, or the robot too near to the wall's line, for bearings to be sure.
+HWY_INLINE BeamInterval BeamsThatMayMeet(const Fan& fan, const BodyWall& wall) {
   const BodyPoint end0{wall.forward, wall.left};
-  const BodyPoint end1{wall.forward + wall.dforward, wall.left + wall.dleft};
+  const BodyPoint end1 = OtherEnd(wall);
   const F distance0 = Fma(end0.forward, end0.forward, end0.left * end0.left);
   const F distance1 = Fma(end1.forward, end1.forward, end1.left * end1.left);
+  const F length2 = Fma(wall.dforward, wall.dforward, wall.dleft * wall.dleft);
   const F bearing0 = RoughBearing(end0);
   const F bearing1 = RoughBearing(end1);
   const F from = hn::CopySign(bearing0, end0.left);
   const F to = hn::CopySign(bearing1, end1.left);
-  const F length2 = length * length;
+  const F margin = Set(0.008f);
+
+  // A wall across the +-pi cut, from the left around to the right, may meet beams at either end of
+  // the fan, or at both.
+  const F zero = Set(0.0f);
+  const Mask across_cut = And(from >= zero, to < zero);
+  const Mask meets_left = And(across_cut, from - margin <= Set(fan.half_width));
+  const Mask meets_right = And(across_cut, to + margin >= Set(-fan.half_width));
+
   const Mask near_end = Min(distance0, distance1) < Fma(Set(1e-5f), length2, Set(0.01f));
   const Mask near_line = wall.area * wall.area < Set(1e-8f) * length2 * Max(distance0, distance1);
-  const Mask across_cut = Or(Max(bearing0, bearing1) > Set(3.13f), to < from);
-  const Mask unsure = Or(Or(near_end, near_line), across_cut);
-  const F margin = Set(0.008f);
-  return BeamsBetween(fan, Select(unsure, Set(-7.0f), from - margin),
-                      Select(unsure, Set(7.0f), to + margin));
+  const Mask near_cut = Max(bearing0, bearing1) > Set(fan.cut);
+  const Mask unsure = Or(Or(near_end, near_line), near_cut);
+  return BeamsBetween(fan, Select(Or(unsure, meets_right), Set(-7.0f), from - margin),
+                      Select(Or(unsure, meets_left), Set(7.0f), to + margin));
 }
 
 /// Second pass: casts beams at the discs seen, notes collisions with them, and forgets them.
@@ -331,13 +187,9 @@ HWY_NOINLINE void CastAtDiscs(const Lidar& lidar, const Fan& fan, F robot_radius
       const std::int32_t row = seen.row[disc + __builtin_ctz(touching)];
       batch.collided[static_cast<std::size_t>(row / lidar.beam_stride)] = 0xFFFFFFFFU;
     }
-    // Integers up to 2^22 sit in the low bits of a float once 1.5 * 2^23 is added.
     const BeamInterval beams = BeamsThatMayMeet(fan, centre, distance2, radius);
-    const auto to_int = [&](F integer) HWY_ATTR {
-      return hn::BitCast(di, integer + Set(12582912.0f)) - hn::Set(di, 0x4B400000);
-    };
-    const auto first_four = hn::And(to_int(beams.first), hn::Set(di, -kBeamsAtOnce));
-    const auto last = to_int(beams.last);
+    const auto first_four = hn::And(ToInt(beams.first), hn::Set(di, -kBeamsAtOnce));
+    const auto last = ToInt(beams.last);
     Store(radius * radius, seen.radius2 + disc);
     hn::Store(first_four, di, seen.beam + disc);
     hn::Store(hn::Load(di, seen.row + disc) + first_four, di, seen.reading + disc);
@@ -417,7 +269,16 @@ HWY_INLINE void LookAtDiscs(const Lidar& lidar, const Fan& fan, const Robot& rob
 }
 
 /// Second pass: casts beams at the walls seen, and forgets them.
-HWY_NOINLINE void CastAtWalls(const Lidar& lidar, SeenWalls& seen, float* ranges) {
+HWY_NOINLINE void CastAtWalls(const Lidar& lidar, const Fan& fan, SeenWalls& seen, float* ranges) {
+  for (int entry = 0; entry < seen.size; entry += kLanes) {
+    const BodyWall walls{Load(seen.forward + entry), Load(seen.left + entry),
+                         Load(seen.dforward + entry), Load(seen.dleft + entry),
+                         Load(seen.area + entry)};
+    const IntTag di;
+    const BeamInterval beams = BeamsThatMayMeet(fan, walls);
+    hn::Store(hn::And(ToInt(beams.first), hn::Set(di, -kLanes)), di, seen.first_beam + entry);
+    hn::Store(ToInt(beams.last), di, seen.last_beam + entry);
+  }
   const float* beam_cos = lidar.fan_cos.data();
   const float* beam_sin = lidar.fan_sin.data();
   for (int entry = 0; entry < seen.size; ++entry) {
@@ -425,9 +286,8 @@ HWY_NOINLINE void CastAtWalls(const Lidar& lidar, SeenWalls& seen, float* ranges
                         Set(seen.dleft[entry]), Set(seen.area[entry])};
     const bool on_its_line = seen.area[entry] == 0.0f;
     float* readings = ranges + seen.row[entry];
-    const int first = static_cast<int>(seen.first_beam[entry]) / kLanes * kLanes;
-    const int last = static_cast<int>(seen.last_beam[entry]);
-    for (int beam = first; beam <= last; beam += kLanes) {
+    const int last = seen.last_beam[entry];
+    for (int beam = seen.first_beam[entry]; beam <= last; beam += kLanes) {
       const F c = Load(beam_cos + beam);
       const F s = Load(beam_sin + beam);
       const F distance =
@@ -438,21 +298,36 @@ HWY_NOINLINE void CastAtWalls(const Lidar& lidar, SeenWalls& seen, float* ranges
   seen.size = 0;
 }
 
-/// First pass over a group's walls in the rows at `at`. `wanted` has a bit for each robot asked.
+/// First pass over a group's walls in the rows at `at`, `distance2` away. `wanted` has a bit for
+/// each robot asked.
 HWY_INLINE void LookAtWalls(const Lidar& lidar, const Fan& fan, const Robot& robots,
-                            const Batch& batch, std::size_t at, hn::Vec<IntTag> rows,
+                            const Batch& batch, std::size_t at, F distance2, hn::Vec<IntTag> rows,
                             std::uint32_t wanted, float* ranges, SeenWalls& seen) {
   const BodyWall wall = WallOfGroup(robots, batch, at);
+  const F length = Load(batch.wall_length.data() + at);
   // The beam nearest to the wall's normal meets its line first. It is a beam at the edge of the
   // fan, unless the normal itself lies in the fan. Skip walls whose line that beam cannot reach.
-  const F length = Load(batch.wall_length.data() + at);
   const F edges = Fma(Abs(wall.dforward), Set(fan.edge_sin), wall.dleft * Set(fan.edge_cos));
   const Mask normal_in_fan = wall.dleft > Set(fan.edge_cos - 1e-3f) * length;
   const F best = Select(normal_in_fan, length, edges);
-  const std::uint32_t in_reach =
-      Bits(wall.area <= Fma(Set(fan.range), best, Set(fan.slack))) & wanted;
-  if (in_reach == 0) return;
-  const Chosen may_meet(in_reach);
+  const Mask line_in_reach = wall.area <= Fma(Set(fan.range), best, Set(fan.slack));
+  // Skip walls out of range. A reading errs the more the smaller the angle at which its beam meets
+  // the wall: at 0.01 rad by 1e-5 of itself, a small part of what wall_reach adds.
+  const F extent = Abs(wall.forward) + Abs(wall.left) + length;
+  const F reach = Fma(Set(1e-3f), length, Set(fan.wall_reach));
+  const Mask far = And(distance2 > reach * reach, wall.area > Set(1e-2f) * length * extent);
+  // Skip walls beside the fan: both ends are left of its last beam, or both right of its first.
+  const BodyPoint other = OtherEnd(wall);
+  const F edge_cos = Set(fan.wall_edge_cos);
+  const F edge_sin = Set(fan.wall_edge_sin);
+  const F before_last = Max(NegFma(wall.left, edge_cos, wall.forward * edge_sin),
+                            NegFma(other.left, edge_cos, other.forward * edge_sin));
+  const F after_first = Max(Fma(wall.left, edge_cos, wall.forward * edge_sin),
+                            Fma(other.left, edge_cos, other.forward * edge_sin));
+  const Mask beside = Min(before_last, after_first) < NegFma(Set(1e-4f), extent, Set(-fan.slack));
+  const std::uint32_t seen_here = Bits(hn::AndNot(Or(far, beside), line_in_reach)) & wanted;
+  if (seen_here == 0) return;
+  const Chosen may_meet(seen_here);
   const int size = seen.size;
   may_meet.Append(wall.forward, seen.forward + size);
   may_meet.Append(wall.left, seen.left + size);
@@ -460,11 +335,8 @@ HWY_INLINE void LookAtWalls(const Lidar& lidar, const Fan& fan, const Robot& rob
   may_meet.Append(wall.dleft, seen.dleft + size);
   may_meet.Append(wall.area, seen.area + size);
   may_meet.Append(rows, seen.row + size);
-  const BeamInterval beams = BeamsThatMayMeet(fan, wall, length);
-  may_meet.Append(beams.first, seen.first_beam + size);
-  may_meet.Append(beams.last, seen.last_beam + size);
   seen.size = size + may_meet.count();
-  if (HWY_UNLIKELY(seen.size > SeenWalls::kCapacity - kLanes)) CastAtWalls(lidar, seen, ranges);
+  if (HWY_UNLIKELY(seen.size > SeenWalls::kCapacity)) CastAtWalls(lidar, fan, seen, ranges);
 }
 
 void ObserveLanes(const Lidar& lidar, float robot_radius, int first, int last, Batch& batch) {
@@ -487,26 +359,25 @@ void ObserveLanes(const Lidar& lidar, float robot_radius, int first, int last, B
     F wall_distance2 = Set(1e18f);
     for (int wall = 0; wall < batch.num_wall_rows; ++wall) {
       const std::size_t at = EntryOf(batch, wall, static_cast<std::size_t>(group));
-      LookAtWalls(lidar, fan, facing_fan, batch, at, rows, wanted, ranges, seen_walls);
-      wall_distance2 = Min(wall_distance2, WallDistance2(robots, batch, at));
+      const F distance2 = WallDistance2(robots, batch, at);
+      wall_distance2 = Min(wall_distance2, distance2);
+      LookAtWalls(lidar, fan, facing_fan, batch, at, distance2, rows, wanted, ranges, seen_walls);
     }
     // Robots that were not asked keep what was found about them before.
     const hn::FixedTag<std::uint32_t, 8> du;
     alignas(32) std::uint32_t before[kLanes];
     hn::Store(hn::Load(du, batch.collided.data() + group), du, before);
-    StoreMask(wall_distance2 < Set(robot_radius * robot_radius), batch.collided.data() + group);
+    StoreMask(
+        Or(wall_distance2 < Set(robot_radius * robot_radius), InsideABox(robots, batch, group)),
+        batch.collided.data() + group);
     for (int index = group; index < group_first; ++index) {
       batch.collided[static_cast<std::size_t>(index)] = before[index - group];
     }
     LookAtDiscs(lidar, fan, facing_fan, group, Set(robot_radius), rows, wanted, seen_discs, batch);
     FindGoals(robots, group, batch);
-    for (int index = group_first; index < group_last; ++index) {
-      const auto slot = static_cast<std::size_t>(index);
-      if (batch.num_boxes[slot] != 0 && InsideABox(batch, slot)) batch.collided[slot] = 0xFFFFFFFFU;
-    }
   }
   CastAtDiscs(lidar, fan, Set(robot_radius), seen_discs, batch);
-  CastAtWalls(lidar, seen_walls, ranges);
+  CastAtWalls(lidar, fan, seen_walls, ranges);
 }
 
 #else
@@ -551,7 +422,7 @@ void ObserveLanes(const Lidar& lidar, float robot_radius, int first, int last, B
     std::fill_n(ranges, lidar.beam_stride, lidar.range);
     const Robot facing_fan = FacingFan(robot, lidar);
     bool touches = ObserveDiscs(lidar, facing_fan, batch, slot, robot_radius, ranges);
-    touches |= InsideABox(batch, slot);
+    touches |= InsideABox(robot, batch, index);
     for (int wall = 0; wall < batch.num_wall_rows; ++wall) {
       const std::size_t at = EntryOf(batch, wall, slot);
       ObserveWall(lidar, WallOfGroup(facing_fan, batch, at), ranges);

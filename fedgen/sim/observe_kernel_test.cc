@@ -269,6 +269,29 @@ TEST(Observe, CollidesInsideABox) {
   EXPECT_FALSE(Collides(world, {4, 0, 0}, 0.05F));
 }
 
+// Neighbours in a batch have their boxes in the same rows: four walls around a robot are no box,
+// though they stand where its neighbour's does.
+TEST(Observe, IsFreeBetweenFourWallsBesideARobotInABox) {
+  Scene boxed;
+  boxed.world.AddBox({0, 0, 1, 1, 0});
+  Scene walled;
+  const WallSet& sides = boxed.world.box_edges;
+  for (std::size_t side = 0; side < 4; ++side) {
+    walled.world.walls.Add(sides.x[side], sides.y[side], sides.x[side] + sides.dx[side],
+                           sides.y[side] + sides.dy[side]);
+  }
+  Scene both = walled;
+  both.world.AddBox({5, 0, 1, 1, 0});
+  const std::vector<Scene> scenes = {walled, boxed, both, boxed};
+  for (const Kernel kernel : {Kernel::kScalar, BestKernel()}) {
+    const std::vector<View> views = LookTogether(kernel, scenes, Lidar(kSymmetricFan), 0.1F);
+    EXPECT_FALSE(views[0].collided);
+    EXPECT_TRUE(views[1].collided);
+    EXPECT_FALSE(views[2].collided);
+    EXPECT_TRUE(views[3].collided);
+  }
+}
+
 TEST(Observe, CollidesWithBothSidesOfAWallButNotBeyondItsEnds) {
   const World world = WithWall(-1, 0, 1, 0);
   EXPECT_TRUE(Collides(world, {0, 0.2F, 0}, 0.27F));
@@ -525,6 +548,72 @@ Scene DrawTightScene(Key key, const LidarOptions& fan) {
 
 TEST(Observe, GivesTheSameBitsInBothKernelsWhereBoundsAreTight) {
   ExpectSameBitsTogether(400, kFans, 0.001F, DrawTightScene);
+}
+
+// Where the SIMD kernel leaves out walls: corners of boxes at the edges of the fan, on a beam,
+// straight behind, at the end of the range and where the kernel ends it, or a hair from the robot;
+// sides that point at the robot; boxes as thin as they may be, and boxes around the robot.
+Scene DrawSkippedBoxes(Key key, const LidarOptions& fan) {
+  Dice dice{key};
+  Scene scene;
+  // Near the origin coordinates are finest.
+  const double place = dice.Int(0, 1) == 0 ? 0.01 : 9;
+  scene.pose = {dice.UniformFloat(-place, place), dice.UniformFloat(-place, place),
+                dice.UniformFloat(-7, 7)};
+  const auto tiny = [&] { return std::pow(10.0, dice.Uniform(-9, -2)) * (dice.Int(0, 1) * 2 - 1); };
+  for (int box = dice.Int(1, 5); box > 0; --box) {
+    const double bearings[] = {fan.from_degrees * kDegree, fan.to_degrees * kDegree, kPi,
+                               BeamAngle(fan, dice.Int(0, fan.beams - 1)), dice.Uniform(-kPi, kPi)};
+    const double distances[] = {fan.range, 1.1 * fan.range, 0.002, dice.Uniform(0.05, fan.range),
+                                dice.Uniform(0, 4 * fan.range)};
+    const double angle = scene.pose.heading + bearings[dice.Int(0, 4)] + tiny();
+    const double distance = distances[dice.Int(0, 4)] * (1 + tiny());
+    const double side =
+        angle + (dice.Int(0, 2) == 0 ? dice.Uniform(-kPi, kPi) : dice.Int(0, 3) * kPi / 2 + tiny());
+    const double half_x = std::pow(10.0, dice.Uniform(-3, 1));
+    const double half_y = std::pow(10.0, dice.Uniform(-3, 1));
+    const double c = std::cos(side);
+    const double s = std::sin(side);
+    scene.world.AddBox(
+        {static_cast<float>(scene.pose.x + distance * std::cos(angle) + c * half_x - s * half_y),
+         static_cast<float>(scene.pose.y + distance * std::sin(angle) + s * half_x + c * half_y),
+         static_cast<float>(half_x), static_cast<float>(half_y), static_cast<float>(side)});
+  }
+  return scene;
+}
+
+// To within rounding: walls that begin on a beam at the very end of its range and lead away, and
+// walls beyond the range that lie along a beam, where a reading is hardly more than rounding.
+Scene DrawSkippedWalls(Key key, const LidarOptions& fan) {
+  Dice dice{key};
+  Scene scene;
+  scene.pose = {dice.UniformFloat(-2, 2), dice.UniformFloat(-2, 2), dice.UniformFloat(-7, 7)};
+  for (int wall = dice.Int(1, 8); wall > 0; --wall) {
+    const double angle = scene.pose.heading + BeamAngle(fan, dice.Int(0, fan.beams - 1));
+    const bool along = dice.Int(0, 1) == 0;
+    const double distance =
+        fan.range * (along ? dice.Uniform(1.2, 4) : 1 + dice.Uniform(-3e-7, 3e-7));
+    const double direction =
+        angle + (along ? dice.Uniform(-3e-7, 3e-7) : dice.Uniform(-kPi / 2, kPi / 2));
+    const double length = std::pow(10.0, dice.Uniform(-2, 2));
+    const double x0 = scene.pose.x + distance * std::cos(angle);
+    const double y0 = scene.pose.y + distance * std::sin(angle);
+    scene.world.walls.Add(static_cast<float>(x0), static_cast<float>(y0),
+                          static_cast<float>(x0 + length * std::cos(direction)),
+                          static_cast<float>(y0 + length * std::sin(direction)));
+  }
+  return scene;
+}
+
+TEST(Observe, GivesTheSameBitsInBothKernelsWhereWallsAreSkipped) {
+  std::vector<LidarOptions> fans = kFans;
+  // Half a turn, a little less and more; nearly a whole one.
+  for (const double half : {90.0, 89.99, 90.01, 91.0, 170.0, 177.5, 179.0}) {
+    fans.push_back({60, 8, -half, half});
+    fans.push_back({250, 8, -half, half});
+  }
+  ExpectSameBitsTogether(800, fans, 0.001F, DrawSkippedBoxes);
+  ExpectSameBitsTogether(800, fans, 0.001F, DrawSkippedWalls);
 }
 
 // Whole numbers and right angles: exact zeros, ties, beams along walls.
