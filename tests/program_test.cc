@@ -40,6 +40,7 @@ class Cli : public ProgramTest {
   const std::string tables_ = "--config '" FEDGEN_SOURCE_DIR "/configs/paper-tables.toml' ";
   const std::string text_ = "--config '" FEDGEN_SOURCE_DIR "/configs/paper-text.toml' ";
   const std::string default_ = "--config '" FEDGEN_SOURCE_DIR "/configs/default.toml' ";
+  const std::string evolution_ = "--config '" FEDGEN_SOURCE_DIR "/configs/evolution.toml' ";
 };
 
 constexpr char kHeader[] = "{\"format\":\"fedgen-worlds\",\"version\":1}\n";
@@ -334,7 +335,7 @@ TEST_F(Cli, RunsOutOfMemoryInOneLine) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "a sanitizer needs terabytes of address space for itself";
 #endif
-  const std::string train = "train " + default_ +
+  const std::string train = "train " + evolution_ +
                             "--learners 2 --set federation.rounds=1 --set learner.worlds=2 --set "
                             "federation.selection_worlds=2 --set federation.track_every=0 --set "
                             "federation.certificate_worlds=100 --no-figures -t 4 --set "
@@ -376,7 +377,7 @@ TEST_F(Cli, WipesItsBarBeforeTheResult) {
       {"certify " + default_ + straight + "-n 1000 -o c.json", "safe arrival >= "},
       {"verify c.json " + default_ + straight, "c.json: verified"},
       {"worlds generate " + default_ + "-n 100 -o w.jsonl", "w.jsonl: 100 worlds"},
-      {"estimate " + default_ + "-p p.fgp --repeats 2 -t 1", "at p.fgp"}};
+      {"estimate " + evolution_ + "-p p.fgp --repeats 2 -t 1", "at p.fgp"}};
   for (const auto& [arguments, first_line] : cases) {
     for (const int columns : {80, 40}) {
       if (columns == 40 && !arguments.starts_with("evaluate")) continue;
