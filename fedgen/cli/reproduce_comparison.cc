@@ -69,8 +69,10 @@ Result<std::vector<Part>> MakeFirst(const ReproduceCommand& command, const Setti
   const Config whole = FEDGEN_TRY(LoadExperiment(command, setting.config, {}));
   const int rounds = std::max(kFewestRounds, whole.training.federation.rounds / setting.share);
   const Config config = FEDGEN_TRY(LoadSetting(command, setting, Algorithm::kFedGen, rounds));
+  const int num_seeds = NumSeeds(command, setting.seeds);
   std::vector<Part> parts;
-  for (int index = 0; index < NumSeeds(command, setting.seeds); ++index) {
+  parts.reserve(static_cast<std::size_t>(num_seeds));
+  for (int index = 0; index < num_seeds; ++index) {
     parts.push_back(MakeComparisonPart(command, setting, Algorithm::kFedGen, config, index));
   }
   return parts;
