@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "fedgen/base/parallel.h"
-#include "fedgen/learn/experience.h"
 #include "fedgen/learn/network_kernel.h"
 #include "fedgen/learn/optimizer.h"
 #include "fedgen/rollout/rollout.h"
@@ -30,16 +29,15 @@ enum : std::uint64_t { kWorlds = 0, kShuffles = 1 };
 // thread.
 class Observer final : public RolloutWatcher {
  public:
-  Observer(const Task& task, const Policy& teacher, const Mlp& student, bool teacher_drives,
-           Kernel kernel, Experience& experience)
+  Observer(const Lesson& lesson, Kernel kernel, Experience& experience)
       : kernel_(kernel),
-        starts_(task.world.start.per_world),
-        lidar_(task.lidar),
-        student_(student),
-        trace_(student, Rollout::kDefaultSlots),
-        rollout_(task, student_, kernel, Rollout::kDefaultSlots, &trace_),
-        teacher_(teacher, BodyOf(task)),
-        teacher_drives_(teacher_drives),
+        starts_(lesson.task->world.start.per_world),
+        lidar_(lesson.task->lidar),
+        student_(*lesson.student),
+        trace_(*lesson.student, Rollout::kDefaultSlots),
+        rollout_(*lesson.task, student_, kernel, Rollout::kDefaultSlots, &trace_),
+        teacher_(*lesson.teacher, BodyOf(*lesson.task)),
+        teacher_drives_(lesson.teacher_drives),
         controls_(static_cast<std::size_t>(Rollout::kDefaultSlots)),
         experience_(experience) {}
 
@@ -174,31 +172,37 @@ class Fit {
 
 }  // namespace
 
+void Attend(const Lesson& lesson, const WorldSource& worlds, Kernel kernel, int num_threads,
+            Experience& experience) {
+  constexpr std::int64_t kEpisodesAtOnce = 64;
+  std::vector<std::unique_ptr<Observer>> observers(static_cast<std::size_t>(num_threads));
+  OrderedParallelFor(
+      (lesson.end - lesson.begin + kEpisodesAtOnce - 1) / kEpisodesAtOnce, num_threads, num_threads,
+      [&](std::int64_t chunk, int worker) {
+        std::unique_ptr<Observer>& observer = observers[static_cast<std::size_t>(worker)];
+        if (!observer) observer = std::make_unique<Observer>(lesson, kernel, experience);
+        const std::int64_t first = lesson.begin + chunk * kEpisodesAtOnce;
+        observer->Run(worlds, first,
+                      static_cast<std::size_t>(std::min(kEpisodesAtOnce, lesson.end - first)));
+      },
+      [](std::int64_t) {});
+}
+
 void Imitate(const Policy& teacher, const Task& task, const ImitationOptions& options, Key key,
              Kernel kernel, int num_threads, Mlp& student) {
-  constexpr std::int64_t kEpisodesAtOnce = 64;
   const WorldSource worlds = DrawnWorlds(task, key.Fork(kWorlds), kernel);
   Experience experience;
   experience.Reset({options.episodes, task.episode.horizon, student.num_inputs()});
   Fit fit(task, kernel, num_threads, experience, student);
   int epoch = 0;
   for (int lesson = 0; lesson < kLessons; ++lesson) {
-    const std::int64_t begin = std::int64_t{options.episodes} * lesson / kLessons;
-    const std::int64_t end = std::int64_t{options.episodes} * (lesson + 1) / kLessons;
-    std::vector<std::unique_ptr<Observer>> observers(static_cast<std::size_t>(num_threads));
-    OrderedParallelFor(
-        (end - begin + kEpisodesAtOnce - 1) / kEpisodesAtOnce, num_threads, num_threads,
-        [&](std::int64_t chunk, int worker) {
-          std::unique_ptr<Observer>& observer = observers[static_cast<std::size_t>(worker)];
-          if (!observer) {
-            observer =
-                std::make_unique<Observer>(task, teacher, student, lesson == 0, kernel, experience);
-          }
-          const std::int64_t first = begin + chunk * kEpisodesAtOnce;
-          observer->Run(worlds, first,
-                        static_cast<std::size_t>(std::min(kEpisodesAtOnce, end - first)));
-        },
-        [](std::int64_t) {});
+    Attend({.task = &task,
+            .teacher = &teacher,
+            .student = &student,
+            .teacher_drives = lesson == 0,
+            .begin = std::int64_t{options.episodes} * lesson / kLessons,
+            .end = std::int64_t{options.episodes} * (lesson + 1) / kLessons},
+           worlds, kernel, num_threads, experience);
     experience.ListSteps();
     for (int pass = 0; pass < options.epochs; ++pass, ++epoch) {
       fit.Pass(StepSize(kStep, epoch + 1, kLessons * options.epochs),

@@ -3,6 +3,7 @@
 
 #include "fedgen/base/kernel.h"
 #include "fedgen/base/random.h"
+#include "fedgen/learn/experience.h"
 #include "fedgen/policy/policy.h"
 #include "fedgen/rollout/task.h"
 
@@ -24,6 +25,21 @@ struct ImitationOptions {
   int episodes = 2000;  // driven, in the three lessons together
   int epochs = 20;      // passes over what was seen, after each lesson
 };
+
+/// A lesson: somebody drives, and the teacher says what it would do.
+struct Lesson {
+  const Task* task = nullptr;
+  const Policy* teacher = nullptr;
+  const Mlp* student = nullptr;
+  bool teacher_drives = true;  // or the student
+  std::int64_t begin = 0;      // episodes [begin, end), of the worlds and in the experience
+  std::int64_t end = 0;
+};
+
+/// Drives the lesson's episodes; writes down how they ended and, for each step, what the student
+/// saw (`rows`) and what the teacher would do (`targets`).
+void Attend(const Lesson& lesson, const WorldSource& worlds, Kernel kernel, int num_threads,
+            Experience& experience);
 
 /// Fits the student's parameters; its normalisation stays. The key names the worlds and the order
 /// of samples. Threads and kernel change no bit.

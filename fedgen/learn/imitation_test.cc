@@ -57,6 +57,53 @@ TEST(Imitate, MakesAStudentNearlyAsSafeAsTheGapFollower) {
   }
 }
 
+// In every slot of the batch, in every step: the same episodes as without a lesson, and at each
+// pose what the student sees and the teacher does there.
+TEST(Attend, LetsOneDriveAndAsksTheTeacher) {
+  constexpr int kEpisodes = 150;  // in two chunks and a half
+  constexpr int kBegin = 10;
+  const Task task = ShortTask();
+  const Mlp student = Network(task, OutputMap::kTanh, 1.0, Key(21));
+  const Policy student_policy = student;
+  const Policy teacher = GapFollower{};
+  const WorldSource worlds = DrawnWorlds(task, Key(22), BestKernel());
+  const Lidar lidar(task.lidar);
+  Batch batch(1, lidar);
+  MlpTrace trace(student, batch.capacity);
+  Driver student_there(student_policy, BodyOf(task), &trace);
+  Driver teacher_there(teacher, BodyOf(task));
+  for (const bool teacher_drives : {true, false}) {
+    Experience experience;
+    experience.Reset({kBegin + kEpisodes, task.episode.horizon, student.num_inputs()});
+    Attend({&task, &teacher, &student, teacher_drives, kBegin, kBegin + kEpisodes}, worlds,
+           BestKernel(), 2, experience);
+    std::vector<Episode> episodes(kEpisodes);
+    std::vector<Trajectory> ways(kEpisodes);
+    Rollout(task, teacher_drives ? teacher : student_policy, BestKernel())
+        .Run(worlds, 1, kBegin, episodes, ways);
+    for (std::size_t at = 0; at < kEpisodes; ++at) {
+      const Episode& attended = experience.episodes[kBegin + at];
+      ASSERT_EQ(attended.outcome, episodes[at].outcome) << at;
+      ASSERT_EQ(attended.steps, episodes[at].steps) << at;
+      ASSERT_EQ(attended.goal_distance, episodes[at].goal_distance) << at;
+      World scratch;
+      const World& world = worlds(static_cast<std::int64_t>(kBegin + at), scratch);
+      for (std::size_t step = 0; step < ways[at].controls.size(); ++step) {
+        Sense(BestKernel(), lidar, static_cast<float>(task.robot.radius), world,
+              ways[at].poses[step], batch);
+        student_there.Decide(BestKernel(), lidar, 1, batch);
+        teacher_there.Decide(BestKernel(), lidar, 1, batch);
+        const std::size_t sample = experience.FirstStep(kBegin + at) + step;
+        ASSERT_EQ(experience.targets[sample], batch.control[0]) << at << ", step " << step;
+        const float* row = experience.row(sample);
+        for (std::size_t in = 0; in < static_cast<std::size_t>(student.num_inputs()); ++in) {
+          ASSERT_EQ(row[in], trace.inputs[in]) << at << ", step " << step << ", input " << in;
+        }
+      }
+    }
+  }
+}
+
 // With few episodes in a dense world a student that has only watched its teacher errs into places
 // that it knows nothing about. Without the lessons in which it drives it arrives in 0.919 of
 // worlds, with them in 0.975; the standard deviation of either is at most 0.004.

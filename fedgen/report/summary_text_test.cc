@@ -133,7 +133,10 @@ TEST(RunSummaryText, SaysHowGoodItCouldBe) {
       HasSubstr("\nthe gap follower, which learns nothing, does better here (0.9600 against "
                 "0.9000, 99 %): see docs/when-it-does-not-learn.md\n"));
   baselines.with_gap_follower.verdict = Comparison::Verdict::kBetter;
-  EXPECT_THAT(RunSummaryText(summary), HasSubstr("best.fgp does better than the gap follower"));
+  EXPECT_THAT(
+      RunSummaryText(summary),
+      HasSubstr("\nbest.fgp does better than the gap follower, which learns nothing (0.9000 "
+                "against 0.9600, 99 %)\n"));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "fedgen/certify/bounds.h"
 #include "fedgen/learn/navigation.h"
 #include "tests/tasks.h"
 
@@ -142,6 +143,74 @@ TEST(Compare, CountsWorldsNotStarts) {
   const auto [all, none] = Pairs(0, 4000, 0);
   EXPECT_EQ(Compare(all, none, 4, 0.99).verdict, Comparison::Verdict::kBetter);
   EXPECT_EQ(Compare(none, all, 4, 0.99).verdict, Comparison::Verdict::kWorse);
+}
+
+// Eq. 43's bound on the mean of (1 + difference of a world's shares) / 2, written down from a list
+// of these.
+TEST(Compare, TellsByTheMeanOfWorldsWithSeveralStarts) {
+  constexpr int kStarts = 4;
+  int told = 0, open = 0;
+  for (int num_worlds = 2; num_worlds < 400; ++num_worlds) {
+    for (const int leads : {1, 2, 4}) {  // starts of every other world in which one arrives alone
+      std::vector<bool> first, second;
+      std::vector<double> values;
+      for (int world = 0; world < num_worlds; ++world) {
+        const int lead = world % 2 == 0 ? leads : 0;
+        for (int start = 0; start < kStarts; ++start) {
+          first.push_back(start < lead);
+          second.push_back(false);
+        }
+        values.push_back((1 + static_cast<double>(lead) / kStarts) / 2);
+      }
+      double mean = 0, variance = 0;
+      for (const double value : values) mean += value / num_worlds;
+      for (const double value : values) variance += (value - mean) * (value - mean);
+      variance /= num_worlds - 1;
+      const bool expected = mean - 0.5 > EmpiricalBernsteinBias(variance, num_worlds, 0.01);
+      using Verdict = Comparison::Verdict;
+      ASSERT_EQ(Compare(first, second, kStarts, 0.99).verdict,
+                expected ? Verdict::kBetter : Verdict::kOpen)
+          << num_worlds << " worlds, " << leads;
+      ASSERT_EQ(Compare(second, first, kStarts, 0.99).verdict,
+                expected ? Verdict::kWorse : Verdict::kOpen)
+          << num_worlds << " worlds, " << leads;
+      ++(expected ? told : open);
+    }
+  }
+  EXPECT_GT(told, 100);
+  EXPECT_GT(open, 100);
+}
+
+// 8 worlds that all tell against the winner have probability 0.0078 between equals: enough at 0.01
+// for one that nobody chose, too much at 0.01 / 2 for the better of two. 9 have 0.0039, too much
+// for the best of three. Of worlds with two starts eight episodes never tell.
+TEST(MeasureBaselines, PayForTheChoiceOfTheWinner) {
+  using Verdict = Comparison::Verdict;
+  const auto verdict = [](int lost, std::size_t num_racers, int starts) {
+    Task task = TextTask();
+    task.world.start.per_world = starts;
+    EvaluateOptions options;
+    options.num_worlds = 60;
+    options.starts_per_world = starts;
+    options.kernel = BestKernel();
+    const WorldSource worlds = DrawnWorlds(task, Key(6), BestKernel());
+    RaceResult race;  // of one that does as the gap follower, except where it fails
+    Evaluate(task, GapFollower{}, worlds, options, {},
+             [&](std::int64_t /*index*/, const Episode& episode) {
+               const bool arrived = episode.outcome == Outcome::kReachedGoal;
+               race.winner_arrived.push_back(arrived && lost <= 0);
+               if (arrived) --lost;
+             });
+    race.somebody_arrived.assign(race.winner_arrived.size(), true);  // another racer
+    const Baselines baselines = MeasureBaselines(task, worlds, options, race, num_racers, {}, {});
+    EXPECT_EQ(baselines.with_gap_follower.only_first, 0);
+    return baselines.with_gap_follower.verdict;
+  };
+  EXPECT_EQ(verdict(8, 1, 1), Verdict::kWorse);
+  EXPECT_EQ(verdict(8, 2, 1), Verdict::kOpen);
+  EXPECT_EQ(verdict(9, 2, 1), Verdict::kWorse);
+  EXPECT_EQ(verdict(9, 3, 1), Verdict::kOpen);
+  EXPECT_EQ(verdict(8, 1, 2), Verdict::kOpen);
 }
 
 TEST(MeasureBaselines, DriveTheWorldsOfTheRace) {

@@ -77,6 +77,7 @@ TEST(RunSummaryJson, SaysWhatHappened) {
   EXPECT_EQ(json["baselines"][2]["safe_rate"], 0.95);
   EXPECT_EQ(json["baselines"][2]["searched"], 8);
   EXPECT_EQ(json["winner_against_gap_follower"]["verdict"], "worse");
+  EXPECT_EQ(json["winner_against_gap_follower"]["confidence"], 0.99);
   EXPECT_EQ(json["winner_against_gap_follower"]["only_winner"], 3);
   EXPECT_EQ(json["winner_against_gap_follower"]["only_gap_follower"], 14);
   EXPECT_EQ(json["guarantees"][0]["standing"], "yes");
