@@ -56,7 +56,7 @@ Result<Config> LoadExperiment(const ReproduceCommand& command, const std::string
   if (command.quick) {
     for (const char* quick :
          {"federation.rounds=12", "federation.selection_worlds=200", "learner.worlds=10",
-          "learner.pairs=4", "learner.stock_worlds=200", "learner.policy_gradient.episodes=32"}) {
+          "learner.pairs=4", "learner.stock_worlds=50", "learner.policy_gradient.episodes=32"}) {
       all.emplace_back(quick);
     }
   }
