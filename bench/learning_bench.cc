@@ -25,19 +25,18 @@ class Pass {
         workspace_(shape),
         parameters_(NumParameters(shape)),
         gradient_(parameters_.size()),
-        samples_(kSamples * static_cast<std::size_t>(shape.sizes[0])),
         outputs_(NetworkWorkspace::kRows) {
-    const auto draw = [](Key key, std::vector<float>& values) {
+    samples_.Reset({1, kSamples, shape.sizes[0] - Experience::kCriticInputs});
+    const auto draw = [](Key key, std::span<float> values) {
       for (std::size_t at = 0; at < values.size(); ++at) {
         values[at] = UnitFloat(key.Block(at)[0]) - 0.5F;
       }
     };
     draw(Key(1), parameters_);
-    draw(Key(2), samples_);
-    for (std::size_t r = 0; r < kSamples; ++r) {  // 2,731 and 8,192 have no common divisor
-      rows_.push_back(samples_.data() +
-                      r * 2731 % kSamples * static_cast<std::size_t>(shape.sizes[0]));
-    }
+    draw(Key(2), samples_.rows);
+    samples_.episodes.front().steps = kSamples;
+    samples_.ListSteps();
+    Shuffle(Key(3), samples_.steps);
   }
 
   /// Passes for about `seconds`. Returns samples per second.
@@ -48,8 +47,9 @@ class Pass {
     while (elapsed < seconds) {
       network_.Pack(parameters_);
       for (std::size_t block = 0; block < kMinibatch; block += NetworkWorkspace::kRows) {
-        const std::span<const float* const> rows =
-            std::span(rows_).subspan(next_ + block, NetworkWorkspace::kRows);
+        const InputRows rows = samples_.Gather(
+            BestKernel(), std::span(samples_.steps).subspan(next_ + block, NetworkWorkspace::kRows),
+            rows_);
         Forward(BestKernel(), network_, rows, workspace_, outputs_);
         Backward(BestKernel(), network_, rows, outputs_, workspace_, gradient_);
       }
@@ -61,15 +61,15 @@ class Pass {
   }
 
  private:
-  static constexpr std::size_t kSamples = 8192;
+  static constexpr int kSamples = 8192;
   static constexpr std::size_t kMinibatch = 1024;  // samples between changes of the parameters
   static_assert(kMinibatch % NetworkWorkspace::kRows == 0);
 
   PackedNetwork network_;
   NetworkWorkspace workspace_;
   std::vector<float> parameters_, gradient_;
-  std::vector<float> samples_;  // [kSamples][inputs]
-  std::vector<const float*> rows_;
+  Experience samples_;
+  AlignedVector<float> rows_;
   std::vector<float> outputs_;
   std::size_t next_ = 0;
 };

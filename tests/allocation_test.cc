@@ -122,9 +122,10 @@ TEST(Network, DoesNotAllocateAfterItIsMade) {
   for (const Activation activation : {Activation::kRelu, Activation::kTanh}) {
     const NetworkShape shape{{26, 32, 9, 1}, activation};
     const std::vector<float> parameters(NumParameters(shape), 0.1F);
-    const std::vector<float> inputs(26, 0.5F);
-    const std::vector<const float*> rows(NetworkWorkspace::kRows, inputs.data());
-    std::vector<float> outputs(rows.size());
+    constexpr int kStride = 32;
+    const AlignedVector<float> inputs(NetworkWorkspace::kRows * kStride, 0.5F);
+    const InputRows rows{inputs.data(), kStride, NetworkWorkspace::kRows};
+    std::vector<float> outputs(NetworkWorkspace::kRows);
     std::vector<float> gradient(parameters.size());
     PackedNetwork network(shape);
     NetworkWorkspace workspace(shape);

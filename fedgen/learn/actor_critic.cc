@@ -27,7 +27,7 @@ void Add(std::span<const float> part, std::span<double> sum) {
 }  // namespace
 
 ActorCritic::Worker::Worker(const NetworkShape& policy, const NetworkShape& critic)
-    : policy_pass(policy), critic_pass(critic), rows(kRows), outputs(kRows), gradients(kRows) {
+    : policy_pass(policy), critic_pass(critic), outputs(kRows), gradients(kRows) {
   for (auto* array :
        {&samples.outputs, &samples.old_outputs, &samples.noise, &samples.advantages}) {
     array->resize(kRows);
@@ -52,21 +52,28 @@ ActorCritic::ActorCritic(const NetworkShape& policy, const NetworkShape& critic,
 }
 
 void ActorCritic::Value(Experience& experience) {
-  const std::span<const std::uint32_t> steps = experience.steps;
-  OrderedParallelFor(
-      NumBlocks(steps.size()), num_threads_, window(),
-      [&](std::int64_t task, int index) {
-        Worker& worker = WorkerOf(index);
-        const auto block = BlockOf(steps, task);
-        const std::size_t count = block.size();
-        for (std::size_t row = 0; row < count; ++row) worker.rows[row] = experience.row(block[row]);
-        Forward(kernel_, critic_, std::span(worker.rows).first(count), worker.critic_pass,
-                std::span(worker.outputs).first(count));
-        for (std::size_t row = 0; row < count; ++row) {
-          experience.values[block[row]] = worker.outputs[row];
-        }
-      },
-      [](std::int64_t) {});
+  constexpr std::int64_t kEpisodesAtOnce = 16;
+  const std::int64_t num_episodes = std::ssize(experience.episodes);
+  OrderedParallelFor((num_episodes + kEpisodesAtOnce - 1) / kEpisodesAtOnce, num_threads_, window(),
+                     [&](std::int64_t task, int index) {
+                       const std::int64_t begin = task * kEpisodesAtOnce;
+                       const std::int64_t end = std::min(begin + kEpisodesAtOnce, num_episodes);
+                       for (std::int64_t episode = begin; episode < end; ++episode) {
+                         ValueEpisode(static_cast<std::size_t>(episode), WorkerOf(index),
+                                      experience);
+                       }
+                     },
+                     [](std::int64_t) {});
+}
+
+void ActorCritic::ValueEpisode(std::size_t episode, Worker& worker, Experience& experience) const {
+  const auto num_steps = static_cast<std::size_t>(experience.episodes[episode].steps);
+  for (std::size_t time = 0; time < num_steps; time += kRows) {
+    const std::size_t step = experience.FirstStep(episode) + time;
+    const std::size_t count = std::min(kRows, num_steps - time);
+    Forward(kernel_, critic_, experience.RowsFrom(step, count), worker.critic_pass,
+            std::span(experience.values).subspan(step, count));
+  }
 }
 
 void ActorCritic::Differentiate(const Experience& experience,
@@ -94,15 +101,14 @@ void ActorCritic::PassBlock(const Experience& experience, std::span<const std::u
                             const std::optional<Clipped>& loss, Worker& worker,
                             Block& block) const {
   const std::size_t count = samples.size();
-  for (std::size_t row = 0; row < count; ++row) worker.rows[row] = experience.row(samples[row]);
-  const auto rows = std::span<const float* const>(worker.rows).first(count);
+  const InputRows rows = experience.Gather(kernel_, samples, worker.rows);
   const auto gradients = std::span(worker.gradients).first(count);
   if (loss) {
     SurrogateSamples& driven = worker.samples;
     for (std::size_t row = 0; row < count; ++row) {
-      driven.old_outputs[row] = experience.outputs[samples[row]];
-      driven.noise[row] = experience.noise[samples[row]];
-      driven.advantages[row] = experience.advantages[samples[row]];
+      driven.old_outputs[row] = experience.notes[samples[row]].output;
+      driven.noise[row] = experience.notes[samples[row]].noise;
+      driven.advantages[row] = experience.notes[samples[row]].advantage;
     }
     Forward(kernel_, policy_, rows, worker.policy_pass, std::span(driven.outputs).first(count));
     SurrogateGradients(kernel_, driven, static_cast<int>(count), loss->spread, loss->clip,
@@ -111,7 +117,7 @@ void ActorCritic::PassBlock(const Experience& experience, std::span<const std::u
   }
   Forward(kernel_, critic_, rows, worker.critic_pass, std::span(worker.outputs).first(count));
   for (std::size_t row = 0; row < count; ++row) {
-    gradients[row] = worker.outputs[row] - experience.targets[samples[row]];
+    gradients[row] = worker.outputs[row] - experience.notes[samples[row]].target;
   }
   Backward(kernel_, critic_, rows, gradients, worker.critic_pass, block.critic);
 }
@@ -146,13 +152,13 @@ void ActorCritic::AddEpisode(const Experience& experience, std::size_t episode, 
                              Worker& worker, Block& block) const {
   const auto num_steps = static_cast<std::size_t>(experience.episodes[episode].steps);
   for (std::size_t time = 0; time < num_steps; time += kRows) {
+    const std::size_t step = experience.FirstStep(episode) + time;
     const std::size_t count = std::min(kRows, num_steps - time);
     for (std::size_t row = 0; row < count; ++row) {
-      const std::size_t step = experience.FirstStep(episode) + time + row;
-      worker.rows[row] = experience.row(step);
-      worker.gradients[row] = -experience.advantages[step] * experience.noise[step] / spread;
+      worker.gradients[row] =
+          -experience.notes[step + row].advantage * experience.notes[step + row].noise / spread;
     }
-    const auto rows = std::span<const float* const>(worker.rows).first(count);
+    const InputRows rows = experience.RowsFrom(step, count);
     Forward(kernel_, policy_, rows, worker.policy_pass, std::span(worker.outputs).first(count));
     Backward(kernel_, policy_, rows, std::span(worker.gradients).first(count), worker.policy_pass,
              block.policy);

@@ -56,7 +56,7 @@ class ActorCritic {
   struct Worker {
     Worker(const NetworkShape& policy, const NetworkShape& critic);
     NetworkWorkspace policy_pass, critic_pass;
-    std::vector<const float*> rows;  // [kRows]
+    AlignedVector<float> rows;  // [kRows][row_stride] gathered samples
     SurrogateSamples samples;
     AlignedVector<float> outputs;    // [kRows]
     AlignedVector<float> gradients;  // [kRows] for outputs
@@ -67,6 +67,7 @@ class ActorCritic {
     std::vector<double> world;
   };
 
+  void ValueEpisode(std::size_t episode, Worker& worker, Experience& experience) const;
   void PassBlock(const Experience& experience, std::span<const std::uint32_t> samples,
                  const std::optional<Clipped>& loss, Worker& worker, Block& block) const;
   void AddEpisode(const Experience& experience, std::size_t episode, float spread, Worker& worker,

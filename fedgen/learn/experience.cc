@@ -15,7 +15,7 @@
 namespace fedgen {
 namespace {
 
-constexpr int kEpisodesAtOnce = 128;  // that a thread takes
+constexpr int kEpisodesAtOnce = 64;  // that a thread takes
 
 // Drives with noise and writes down what was seen and done: one for each thread.
 class Explorer final : public RolloutWatcher {
@@ -26,7 +26,8 @@ class Explorer final : public RolloutWatcher {
         policy_(*practice.policy),
         trace_(*practice.policy, Rollout::kDefaultSlots),
         rollout_(*practice.task, policy_, practice.kernel, Rollout::kDefaultSlots, &trace_),
-        noise_(PaddedNormals(static_cast<std::size_t>(experience.shape().horizon))),
+        noise_stride_(PaddedNormals(static_cast<std::size_t>(experience.shape().horizon))),
+        noise_(kEpisodesAtOnce * noise_stride_),
         noisy_(static_cast<std::size_t>(Rollout::kDefaultSlots)),
         way_(practice.kernel),
         num_inputs_(static_cast<std::size_t>(experience.shape().num_inputs)),
@@ -43,12 +44,8 @@ class Explorer final : public RolloutWatcher {
   }
 
   void OnBegin(std::int64_t episode) override {
-    const std::size_t index = IndexOf(episode);
-    DrawNormals(practice_.kernel, practice_.noise_key.Fork(index - practice_.first), noise_);
-    const auto horizon = static_cast<std::ptrdiff_t>(experience_.shape().horizon);
-    std::copy_n(
-        noise_.begin(), horizon,
-        experience_.noise.begin() + static_cast<std::ptrdiff_t>(experience_.FirstStep(index)));
+    DrawNormals(practice_.kernel, practice_.noise_key.Fork(IndexOf(episode) - practice_.first),
+                NoiseOf(episode));
   }
 
   void OnDecided(std::span<const std::int64_t> episode_of, Batch& batch) override {
@@ -63,12 +60,11 @@ class Explorer final : public RolloutWatcher {
       const float distance = batch.goal_distance[slot];
       PutCriticInputs(time, distance, batch.goal_forward[slot], batch.goal_left[slot], row);
       DistanceAt(index, time) = distance;
-      experience_.x[step] = batch.x[slot];
-      experience_.y[step] = batch.y[slot];
-      experience_.cos[step] = batch.cos[slot];
-      experience_.sin[step] = batch.sin[slot];
-      experience_.outputs[step] = trace_.outputs[slot];
-      noisy_[slot] = trace_.outputs[slot] + spread * experience_.noise[step];
+      experience_.stands[step] = {batch.x[slot], batch.y[slot], batch.cos[slot], batch.sin[slot]};
+      const float output = trace_.outputs[slot];
+      const float noise = NoiseOf(episode_of[slot])[time];
+      experience_.notes[step] = {output, noise, 0, 0};
+      noisy_[slot] = output + spread * noise;
     }
     OutputsToControls(practice_.kernel, *practice_.policy, static_cast<int>(episode_of.size()),
                       noisy_, batch);
@@ -83,10 +79,9 @@ class Explorer final : public RolloutWatcher {
     way_.Make(*batch.world[slot], practice_.task->robot.radius);
     for (std::size_t time = 0; time < end; ++time) {
       const std::size_t step = experience_.FirstStep(index) + time;
-      const float x = experience_.x[step], y = experience_.y[step];
+      const auto& [x, y, cos, sin] = experience_.stands[step];
       const float distance = way_.Distance(x, y);
       const auto [way_x, way_y] = way_.Direction(x, y);
-      const float cos = experience_.cos[step], sin = experience_.sin[step];
       DistanceAt(index, time) = distance;
       PutCriticInputs(time, distance, way_x * cos + way_y * sin, way_y * cos - way_x * sin,
                       experience_.row(step));
@@ -97,6 +92,10 @@ class Explorer final : public RolloutWatcher {
  private:
   std::size_t IndexOf(std::int64_t episode) const {
     return first_ + static_cast<std::size_t>(episode);
+  }
+  std::span<float> NoiseOf(std::int64_t episode) {
+    return std::span(noise_).subspan(static_cast<std::size_t>(episode) * noise_stride_,
+                                     noise_stride_);
   }
   float& DistanceAt(std::size_t index, std::size_t time) {
     return experience_
@@ -118,7 +117,8 @@ class Explorer final : public RolloutWatcher {
   Policy policy_;
   MlpTrace trace_;
   Rollout rollout_;
-  AlignedVector<float> noise_;  // of one episode
+  std::size_t noise_stride_;
+  AlignedVector<float> noise_;  // [kEpisodesAtOnce][noise_stride_] of the episodes of a run
   AlignedVector<float> noisy_;  // [slots] outputs with noise
   WayMap way_;
   std::size_t num_inputs_;
@@ -138,9 +138,9 @@ void Experience::Reset(const Shape& shape) {
   episodes.resize(num_episodes);
   grow(rows, num_steps * static_cast<std::size_t>(row_stride()));
   grow(distances, num_steps + num_episodes);
-  for (auto* array : {&noise, &outputs, &x, &y, &cos, &sin, &values, &advantages, &targets}) {
-    grow(*array, num_steps);
-  }
+  grow(notes, num_steps);
+  grow(stands, num_steps);
+  grow(values, num_steps);
   steps.reserve(num_steps);
 }
 
@@ -157,6 +157,14 @@ void Experience::ListSteps() {
     steps.resize(steps.size() + count);
     std::iota(steps.end() - static_cast<std::ptrdiff_t>(count), steps.end(), first);
   }
+}
+
+InputRows Experience::Gather(Kernel kernel, std::span<const std::uint32_t> which,
+                             AlignedVector<float>& room) const {
+  room.resize(which.size() * static_cast<std::size_t>(row_stride()));
+  for (const std::uint32_t step : which) __builtin_prefetch(&notes[step]);
+  GatherRows(kernel, rows.data(), row_stride(), which, room.data());
+  return {room.data(), row_stride(), static_cast<int>(which.size())};
 }
 
 std::int64_t Explore(const Practice& practice, Experience& experience) {
@@ -204,8 +212,8 @@ void GiveCredit(const RewardOptions& reward, const EpisodeOptions& episode, doub
       }
       const auto value = static_cast<double>(experience.values[begin + time]);
       advantage = gain + discount * next_value - value + discount * trace * advantage;
-      experience.advantages[begin + time] = static_cast<float>(advantage);
-      experience.targets[begin + time] = static_cast<float>(advantage + value);
+      experience.notes[begin + time].advantage = static_cast<float>(advantage);
+      experience.notes[begin + time].target = static_cast<float>(advantage + value);
       next_value = value;
     }
   }

@@ -9,6 +9,7 @@
 #include "fedgen/base/kernel.h"
 #include "fedgen/base/option.h"
 #include "fedgen/base/random.h"
+#include "fedgen/learn/network_kernel.h"
 #include "fedgen/policy/mlp.h"
 #include "fedgen/rollout/rollout.h"
 
@@ -18,7 +19,7 @@ namespace fedgen {
 // control, what was seen and done in every step, and what came of it.
 //
 //   experience.Reset(shape);
-//   Explore(...);                  // drives; fills rows, noise, outputs, distances
+//   Explore(...);                  // drives; fills rows, notes, distances
 //   ... values by a critic ...
 //   GiveCredit(reward, task.episode, discount, trace, experience);   // fills advantages, targets
 
@@ -46,6 +47,20 @@ class Experience {
   /// and where the way goes (forward, left), each about 1 in size.
   static constexpr int kCriticInputs = 4;
 
+  /// What is learned from a step besides what was seen. One place in memory: steps are learned from
+  /// in random order.
+  struct Note {
+    float output = 0;     // o of the policy that drove, without the noise
+    float noise = 0;      // N(0, 1), what was added to the output, in its spread
+    float advantage = 0;  // how much better it went than the critic expected (Eq. 47)
+    float target = 0;     // what the critic should have expected
+  };
+  /// Where the robot stood.
+  struct Stand {
+    float x = 0, y = 0;      // m
+    float cos = 1, sin = 0;  // of its heading
+  };
+
   /// Makes room. Keeps what it has if that is enough.
   void Reset(const Shape& shape);
   /// What Reset allocates, in bytes.
@@ -62,20 +77,23 @@ class Experience {
   const float* row(std::size_t step) const {
     return rows.data() + step * static_cast<std::size_t>(row_stride());
   }
+  /// `count` steps of an episode from step on, where they lie.
+  InputRows RowsFrom(std::size_t step, std::size_t count) const {
+    return {row(step), row_stride(), static_cast<int>(count)};
+  }
+  /// The rows of these steps side by side in `room`, [steps][row_stride].
+  InputRows Gather(Kernel kernel, std::span<const std::uint32_t> which,
+                   AlignedVector<float>& room) const;
   /// Lists the steps that were taken, in order of episode and time, in `steps`.
   void ListSteps();
 
   std::vector<Episode> episodes;     // [episodes] how each ended
   AlignedVector<float> rows;         // [steps][row_stride] inputs of policy and critic
-  AlignedVector<float> noise;        // [steps] N(0, 1), what was added to the output, in its spread
-  AlignedVector<float> outputs;      // [steps] o of the policy that drove, without the noise
+  AlignedVector<Note> notes;         // [steps]
+  AlignedVector<Stand> stands;       // [steps]
   AlignedVector<float> distances;    // [episodes][horizon + 1] m, to the goal before each step and
                                      // at the end
-  AlignedVector<float> x, y;         // [steps] m, where the robot stood
-  AlignedVector<float> cos, sin;     // [steps] of its heading
   AlignedVector<float> values;       // [steps] what the critic expects from there on
-  AlignedVector<float> advantages;   // [steps] how much better it went than that (Eq. 47)
-  AlignedVector<float> targets;      // [steps] what the critic should have expected
   std::vector<std::uint32_t> steps;  // indices of the steps that were taken
 
  private:

@@ -97,8 +97,9 @@ TEST(GiveCredit, IsTheSumOfDiscountedSurprises) {
               advantage += std::pow(discount * trace, static_cast<double>(later - t)) * surprise;
             }
             const std::size_t step = experience.FirstStep(e) + t;
-            ASSERT_NEAR(experience.advantages[step], advantage, 2e-5) << e << ", " << t;
-            ASSERT_NEAR(experience.targets[step], advantage + static_cast<double>(values[t]), 2e-5);
+            ASSERT_NEAR(experience.notes[step].advantage, advantage, 2e-5) << e << ", " << t;
+            ASSERT_NEAR(experience.notes[step].target, advantage + static_cast<double>(values[t]),
+                        2e-5);
           }
         }
       }
@@ -119,7 +120,7 @@ TEST(GiveCredit, AddsUpToTheCostAndTheDistanceGained) {
         const float* distances = DistancesOf(experience, e);
         const double gained =
             static_cast<double>(distances[0]) - static_cast<double>(distances[episode.steps]);
-        ASSERT_NEAR(experience.advantages[experience.FirstStep(e)],
+        ASSERT_NEAR(experience.notes[experience.FirstStep(e)].advantage,
                     weight * gained - Cost(options, episode), 1e-6);
         ++driven;
       }
@@ -142,7 +143,7 @@ TEST(GiveCredit, WeighsTimeAndFailureApart) {
       if (episode.steps == 0) continue;
       const double left = Left(options, static_cast<std::size_t>(episode.steps));
       const double failed = episode.outcome == Outcome::kReachedGoal ? 0 : failure_weight * left;
-      ASSERT_NEAR(experience.advantages[experience.FirstStep(e)],
+      ASSERT_NEAR(experience.notes[experience.FirstStep(e)].advantage,
                   -time_weight * (1 - left) - failed, 1e-6);
     }
   }
@@ -150,17 +151,15 @@ TEST(GiveCredit, WeighsTimeAndFailureApart) {
 
 TEST(GiveCredit, TouchesOnlyItsEpisodes) {
   Experience experience = MadeUp(Key(4), true);
-  for (auto* array : {&experience.advantages, &experience.targets}) {
-    std::fill(array->begin(), array->end(), 99.0F);
-  }
+  for (Experience::Note& note : experience.notes) note.advantage = note.target = 99.0F;
   GiveCredit({}, Clocks()[0], 1, 1, 20, 10, experience);
-  for (std::size_t step = 0; step < experience.advantages.size(); ++step) {
+  for (std::size_t step = 0; step < experience.notes.size(); ++step) {
     const std::size_t episode = step / kHorizon;
     const bool given =
         episode >= 20 && episode < 30 &&
         step % kHorizon < static_cast<std::size_t>(experience.episodes[episode].steps);
-    ASSERT_EQ(experience.advantages[step] != 99.0F, given) << step;
-    ASSERT_EQ(experience.targets[step] != 99.0F, given) << step;
+    ASSERT_EQ(experience.notes[step].advantage != 99.0F, given) << step;
+    ASSERT_EQ(experience.notes[step].target != 99.0F, given) << step;
   }
 }
 
@@ -225,16 +224,15 @@ std::vector<std::uint32_t> BitsOf(const Experience& experience, std::size_t epis
   };
   add(&outcome.goal_distance, 1);
   const std::size_t first = experience.FirstStep(episode);
-  for (const auto* array : {&experience.noise, &experience.outputs, &experience.x, &experience.y,
-                            &experience.cos, &experience.sin}) {
-    add(array->data() + first, outcome.steps);
-  }
   add(experience.distances.data() +
           episode * static_cast<std::size_t>(experience.shape().horizon + 1),
       outcome.steps + 1);
   for (int t = 0; t < outcome.steps; ++t) {
-    add(experience.row(first + static_cast<std::size_t>(t)),
-        experience.shape().num_inputs + Experience::kCriticInputs);
+    const std::size_t step = first + static_cast<std::size_t>(t);
+    add(experience.row(step), experience.shape().num_inputs + Experience::kCriticInputs);
+    const auto& [output, noise, advantage, target] = experience.notes[step];
+    const auto& [x, y, cos, sin] = experience.stands[step];
+    for (const float number : {output, noise, x, y, cos, sin}) add(&number, 1);
   }
   return bits;
 }
@@ -269,11 +267,11 @@ TEST(Explore, WritesDownWhatReplays) {
       const auto num_steps = static_cast<std::size_t>(experience.episodes[e].steps);
       for (std::size_t t = 0; t < num_steps; ++t) {
         const std::size_t step = experience.FirstStep(e) + t;
-        ASSERT_EQ(experience.x[step], batch.x[0]) << "episode " << e << ", step " << t;
-        ASSERT_EQ(experience.y[step], batch.y[0]);
-        ASSERT_EQ(experience.cos[step], batch.cos[0]);
-        ASSERT_EQ(experience.sin[step], batch.sin[0]);
-        ASSERT_EQ(experience.noise[step], noise[t]);
+        ASSERT_EQ(experience.stands[step].x, batch.x[0]) << "episode " << e << ", step " << t;
+        ASSERT_EQ(experience.stands[step].y, batch.y[0]);
+        ASSERT_EQ(experience.stands[step].cos, batch.cos[0]);
+        ASSERT_EQ(experience.stands[step].sin, batch.sin[0]);
+        ASSERT_EQ(experience.notes[step].noise, noise[t]);
         // What it sees.
         Sense(Kernel::kScalar, lidar, radius, world, {batch.x[0], batch.y[0], batch.heading[0]},
               looking);
@@ -299,7 +297,7 @@ TEST(Explore, WritesDownWhatReplays) {
         ASSERT_NEAR(extra[2], length > 0 ? forward / length : 0, 1e-5);
         ASSERT_NEAR(extra[3], length > 0 ? left / length : 0, 1e-5);
         // What it does.
-        noisy[0] = experience.outputs[step] + 0.4F * noise[t];
+        noisy[0] = experience.notes[step].output + 0.4F * noise[t];
         OutputsToControls(Kernel::kScalar, mlp, 1, noisy, batch);
         Disturb(Kernel::kScalar, 1, batch);
         Advance(Kernel::kScalar, task.robot, time_step, 1, batch);
@@ -327,8 +325,8 @@ TEST(Explore, DrivesAsRolloutWithoutNoise) {
     ASSERT_EQ(still.episodes[e].steps, plain[e].steps);
     ASSERT_EQ(still.episodes[e].goal_distance, plain[e].goal_distance);
     for (std::size_t t = 0; t < ways[e].controls.size(); ++t) {
-      ASSERT_EQ(still.x[still.FirstStep(e) + t], ways[e].poses[t].x);
-      ASSERT_EQ(still.y[still.FirstStep(e) + t], ways[e].poses[t].y);
+      ASSERT_EQ(still.stands[still.FirstStep(e) + t].x, ways[e].poses[t].x);
+      ASSERT_EQ(still.stands[still.FirstStep(e) + t].y, ways[e].poses[t].y);
     }
     if (noisy.episodes[e].steps != plain[e].steps) ++different;
   }
@@ -381,20 +379,16 @@ TEST(Experience, ListsTheStepsThatWereTakenAndKnowsItsSize) {
 
   const Experience::Shape shape{100, 50, 26};
   experience.Reset(shape);
-  std::size_t bytes =
-      4 * (experience.rows.size() + experience.distances.size() + experience.steps.capacity());
-  for (const auto* array :
-       {&experience.noise, &experience.outputs, &experience.x, &experience.y, &experience.cos,
-        &experience.sin, &experience.values, &experience.advantages, &experience.targets}) {
-    bytes += 4 * array->size();
-  }
+  const std::size_t bytes = 4 * (experience.rows.size() + experience.distances.size() +
+                                 experience.values.size() + experience.steps.capacity()) +
+                            16 * (experience.notes.size() + experience.stands.size());
   EXPECT_NEAR(Experience::Bytes(shape), static_cast<double>(bytes), 4.0 * shape.episodes);
   // A smaller round keeps the room, a larger one grows it.
   experience.Reset({10, 50, 26});
   EXPECT_EQ(experience.episodes.size(), 10U);
-  EXPECT_EQ(experience.noise.size(), 5000U);
+  EXPECT_EQ(experience.notes.size(), 5000U);
   experience.Reset({200, 50, 26});
-  EXPECT_EQ(experience.noise.size(), 10000U);
+  EXPECT_EQ(experience.notes.size(), 10000U);
 }
 
 }  // namespace

@@ -59,7 +59,7 @@ class Observer final : public RolloutWatcher {
           static_cast<std::size_t>(batch.step[slot]);
       const float* seen = trace_.inputs.data() + slot * static_cast<std::size_t>(trace_.stride);
       std::copy_n(seen, experience_.shape().num_inputs, experience_.row(step));
-      experience_.targets[step] = batch.control[slot];
+      experience_.notes[step].target = batch.control[slot];
     }
     if (!teacher_drives_) std::copy_n(controls_.begin(), num_slots, batch.control.begin());
   }
@@ -129,12 +129,12 @@ class Fit {
  private:
   struct Worker {
     Worker(const NetworkShape& shape, const Lidar& lidar)
-        : pass(shape), rows(kRows), outputs(kRows), gradients(kRows), batch(kRows, lidar) {}
+        : pass(shape), outputs(kRows), gradients(kRows), batch(kRows, lidar) {}
     NetworkWorkspace pass;
-    std::vector<const float*> rows;  // [kRows]
-    AlignedVector<float> outputs;    // [kRows]
-    std::vector<float> gradients;    // [kRows] for outputs
-    Batch batch;                     // for its controls only
+    AlignedVector<float> rows;     // [kRows][row_stride] gathered samples
+    AlignedVector<float> outputs;  // [kRows]
+    std::vector<float> gradients;  // [kRows] for outputs
+    Batch batch;                   // for its controls only
   };
 
   std::vector<float>& SlotOf(std::int64_t task) {
@@ -145,14 +145,14 @@ class Fit {
   void Differentiate(std::span<const std::uint32_t> samples, Worker& worker,
                      std::vector<float>& gradient) {
     const std::size_t count = samples.size();
-    for (std::size_t row = 0; row < count; ++row) worker.rows[row] = experience_.row(samples[row]);
-    const auto rows = std::span<const float* const>(worker.rows).first(count);
+    const InputRows rows = experience_.Gather(kernel_, samples, worker.rows);
     Forward(kernel_, network_, rows, worker.pass, std::span(worker.outputs).first(count));
     OutputsToControls(kernel_, student_, static_cast<int>(count), worker.outputs, worker.batch);
     const float scale = 1.0F / (kTolerance * student_.control_limit);
     for (std::size_t row = 0; row < count; ++row) {
-      worker.gradients[row] = std::clamp(
-          (worker.batch.control[row] - experience_.targets[samples[row]]) * scale, -1.0F, 1.0F);
+      worker.gradients[row] =
+          std::clamp((worker.batch.control[row] - experience_.notes[samples[row]].target) * scale,
+                     -1.0F, 1.0F);
     }
     Backward(kernel_, network_, rows, std::span(worker.gradients).first(count), worker.pass,
              gradient);

@@ -94,7 +94,7 @@ TEST(Attend, LetsOneDriveAndAsksTheTeacher) {
         student_there.Decide(BestKernel(), lidar, 1, batch);
         teacher_there.Decide(BestKernel(), lidar, 1, batch);
         const std::size_t sample = experience.FirstStep(kBegin + at) + step;
-        ASSERT_EQ(experience.targets[sample], batch.control[0]) << at << ", step " << step;
+        ASSERT_EQ(experience.notes[sample].target, batch.control[0]) << at << ", step " << step;
         const float* row = experience.row(sample);
         for (std::size_t in = 0; in < static_cast<std::size_t>(student.num_inputs()); ++in) {
           ASSERT_EQ(row[in], trace.inputs[in]) << at << ", step " << step << ", input " << in;

@@ -94,23 +94,41 @@ HWY_INLINE void Multiply(int num_rows, int num_columns, int depth, Left a, Right
   }
 }
 
-void ForwardLanes(const PackedNetwork& network, std::span<const float* const> rows,
-                  NetworkWorkspace& workspace, float* outputs) {
-  const int num_rows = static_cast<int>(rows.size());
-  const int num_inputs = network.shape().sizes[0];
-  float* copy = workspace.activations[0].data();
-  for (const float* row : rows) {
-    std::copy_n(row, num_inputs, copy);
-    copy += PadToLaneGroup(num_inputs);
+// Rows lie anywhere, and memory is slow to answer: those that come later are asked for beforehand.
+void GatherRowsLanes(const float* from, int stride, std::span<const std::uint32_t> which,
+                     float* to) {
+  constexpr std::size_t kAhead = 12;      // rows
+  constexpr std::ptrdiff_t kInLine = 16;  // floats in a line of the cache
+  const auto row = [&](std::size_t at)
+                       HWY_ATTR { return from + static_cast<std::ptrdiff_t>(which[at]) * stride; };
+  for (std::size_t at = 0; at < which.size(); ++at, to += stride) {
+    const float* later = row(std::min(at + kAhead, which.size() - 1));
+    for (std::ptrdiff_t line = 0; line < stride; line += kInLine) __builtin_prefetch(later + line);
+    const float* here = row(at);
+    for (std::ptrdiff_t lane = 0; lane < stride; lane += kLanes)
+      Store(Load(here + lane), to + lane);
   }
+}
+
+/// What enters layer l: the samples, or what the layer below it gave.
+HWY_INLINE InputRows InputsOf(const PackedNetwork& network, const InputRows& rows,
+                              const NetworkWorkspace& workspace, std::size_t l) {
+  if (l == 0) return rows;
+  return {workspace.activations[l - 1].data(), PadToLaneGroup(network.layers()[l].num_inputs),
+          rows.count};
+}
+
+void ForwardLanes(const PackedNetwork& network, const InputRows& rows, NetworkWorkspace& workspace,
+                  float* outputs) {
+  const int num_rows = rows.count;
   const std::size_t last = network.layers().size() - 1;
   for (std::size_t l = 0; l <= last; ++l) {
     const PackedNetwork::Layer& layer = network.layers()[l];
+    const InputRows inputs = InputsOf(network, rows, workspace, l);
     const auto multiply = [&](const auto& finish) HWY_ATTR {
-      Multiply(num_rows, layer.num_outputs, layer.num_inputs,
-               Left{workspace.activations[l].data(), PadToLaneGroup(layer.num_inputs), 1},
+      Multiply(num_rows, layer.num_outputs, layer.num_inputs, Left{inputs.data, inputs.stride, 1},
                Right{layer.forward.data(), PadToLaneGroup(layer.num_outputs)}, layer.biases.data(),
-               workspace.activations[l + 1].data(), finish);
+               workspace.activations[l].data(), finish);
     };
     if (l == last) {
       multiply([](F sum, std::ptrdiff_t) HWY_ATTR { return sum; });
@@ -120,19 +138,20 @@ void ForwardLanes(const PackedNetwork& network, std::span<const float* const> ro
       multiply([](F sum, std::ptrdiff_t) HWY_ATTR { return Tanh(sum); });
     }
   }
-  const float* output = workspace.activations[last + 1].data();
+  const float* output = workspace.activations[last].data();
   for (int r = 0; r < num_rows; ++r) outputs[r] = output[r * kLaneGroup];
 }
 
 /// The gradients of a layer's weights and biases from its deltas d, [num_rows][num_outputs], and
 /// its inputs, [num_rows][num_inputs].
-HWY_INLINE void LayerGradient(const PackedNetwork::Layer& layer, int num_rows, const float* deltas,
-                              const float* inputs, float* scratch, float* gradient) {
+HWY_INLINE void LayerGradient(const PackedNetwork::Layer& layer, const float* deltas,
+                              const InputRows& inputs, float* scratch, float* gradient) {
+  const int num_rows = inputs.count;
   const int padded_inputs = PadToLaneGroup(layer.num_inputs);
   const int padded_outputs = PadToLaneGroup(layer.num_outputs);
   const auto plain = [](F sum, std::ptrdiff_t) HWY_ATTR { return sum; };
   Multiply(layer.num_outputs, layer.num_inputs, num_rows, Left{deltas, 1, padded_outputs},
-           Right{inputs, padded_inputs}, nullptr, scratch, plain);
+           Right{inputs.data, inputs.stride}, nullptr, scratch, plain);
   for (int output = 0; output < layer.num_outputs; ++output) {
     gradient = std::copy_n(scratch + output * padded_inputs, layer.num_inputs, gradient);
   }
@@ -162,9 +181,10 @@ HWY_INLINE void DeltasBelow(const PackedNetwork::Layer& layer, Activation activa
   }
 }
 
-void BackwardLanes(const PackedNetwork& network, std::span<const float> output_gradients,
-                   NetworkWorkspace& workspace, std::span<float> gradient) {
-  const int num_rows = workspace.num_rows;
+void BackwardLanes(const PackedNetwork& network, const InputRows& rows,
+                   std::span<const float> output_gradients, NetworkWorkspace& workspace,
+                   std::span<float> gradient) {
+  const int num_rows = rows.count;
   float* deltas = workspace.even.data();
   float* below = workspace.odd.data();
   for (int r = 0; r < num_rows; ++r) {
@@ -173,11 +193,11 @@ void BackwardLanes(const PackedNetwork& network, std::span<const float> output_g
   float* layer_gradient = gradient.data() + gradient.size();
   for (std::size_t l = network.layers().size(); l-- > 0;) {
     const PackedNetwork::Layer& layer = network.layers()[l];
-    const float* inputs = workspace.activations[l].data();
+    const InputRows inputs = InputsOf(network, rows, workspace, l);
     layer_gradient -= (layer.num_inputs + 1) * layer.num_outputs;
-    LayerGradient(layer, num_rows, deltas, inputs, workspace.gradient.data(), layer_gradient);
+    LayerGradient(layer, deltas, inputs, workspace.gradient.data(), layer_gradient);
     if (l == 0) break;
-    DeltasBelow(layer, network.shape().activation, num_rows, deltas, inputs, below);
+    DeltasBelow(layer, network.shape().activation, num_rows, deltas, inputs.data, below);
     std::swap(deltas, below);
   }
 }
@@ -270,7 +290,7 @@ NetworkWorkspace::NetworkWorkspace(const NetworkShape& shape) {
   std::size_t largest = 0;
   for (std::size_t l = 0; l < shape.sizes.size(); ++l) {
     const int padded = PadToLaneGroup(shape.sizes[l]);
-    activations.emplace_back(Area(kRows, padded));
+    if (l > 0) activations.emplace_back(Area(kRows, padded));
     if (l + 1 == shape.sizes.size()) break;
     if (l > 0) widest = std::max(widest, padded);
     largest = std::max(largest, Area(shape.sizes[l + 1], padded));  // room for the biases too
@@ -280,25 +300,32 @@ NetworkWorkspace::NetworkWorkspace(const NetworkShape& shape) {
   gradient.resize(largest);
 }
 
-void Forward(Kernel kernel, const PackedNetwork& network, std::span<const float* const> rows,
+void GatherRows(Kernel kernel, const float* from, int stride, std::span<const std::uint32_t> which,
+                float* to) {
+  FEDGEN_CHECK(stride % kLaneGroup == 0, "stride {}", stride);
+  FEDGEN_LANES_DISPATCH(kernel, GatherRowsLanes)(from, stride, which, to);
+}
+
+void Forward(Kernel kernel, const PackedNetwork& network, const InputRows& rows,
              NetworkWorkspace& workspace, std::span<float> outputs) {
-  FEDGEN_CHECK(rows.size() <= NetworkWorkspace::kRows && outputs.size() == rows.size(),
-               "{} rows, {} outputs", rows.size(), outputs.size());
-  workspace.num_rows = static_cast<int>(rows.size());
+  FEDGEN_CHECK(rows.count <= NetworkWorkspace::kRows && std::ssize(outputs) == rows.count,
+               "{} rows, {} outputs", rows.count, outputs.size());
+  FEDGEN_CHECK(rows.stride % kLaneGroup == 0 && rows.stride >= network.shape().sizes[0],
+               "stride {} of {} inputs", rows.stride, network.shape().sizes[0]);
+  workspace.num_rows = rows.count;
   FEDGEN_LANES_DISPATCH(kernel, ForwardLanes)(network, rows, workspace, outputs.data());
 }
 
-void Backward(Kernel kernel, const PackedNetwork& network, std::span<const float* const> rows,
+void Backward(Kernel kernel, const PackedNetwork& network, const InputRows& rows,
               std::span<const float> output_gradients, NetworkWorkspace& workspace,
               std::span<float> gradient) {
-  // The rows themselves were copied by Forward.
-  FEDGEN_CHECK(rows.size() == static_cast<std::size_t>(workspace.num_rows) &&
-                   output_gradients.size() == rows.size(),
-               "{} rows and {} gradients after {} rows", rows.size(), output_gradients.size(),
+  FEDGEN_CHECK(rows.count == workspace.num_rows && std::ssize(output_gradients) == rows.count,
+               "{} rows and {} gradients after {} rows", rows.count, output_gradients.size(),
                workspace.num_rows);
   FEDGEN_CHECK(gradient.size() == NumParameters(network.shape()), "{} of {}", gradient.size(),
                NumParameters(network.shape()));
-  FEDGEN_LANES_DISPATCH(kernel, BackwardLanes)(network, output_gradients, workspace, gradient);
+  FEDGEN_LANES_DISPATCH(kernel, BackwardLanes)
+  (network, rows, output_gradients, workspace, gradient);
 }
 
 void SurrogateGradients(Kernel kernel, const SurrogateSamples& samples, int num_rows, float spread,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -65,6 +66,18 @@ class PackedNetwork {
   std::vector<Layer> layers_;
 };
 
+/// Inputs of samples that pass together: those of sample r begin at data + r stride.
+struct InputRows {
+  const float* data = nullptr;  // in an AlignedVector, at a multiple of 8
+  int stride = 0;               // floats, a multiple of 8; what is beyond the inputs is ignored
+  int count = 0;
+};
+
+/// Copies the rows with these indices side by side: to[r] = from[which[r]], rows of `stride`
+/// floats.
+void GatherRows(Kernel kernel, const float* from, int stride, std::span<const std::uint32_t> which,
+                float* to);
+
 /// One thread's room for the samples that pass together. What Forward leaves here, Backward reads.
 struct NetworkWorkspace {
   static constexpr int kRows = 128;  // samples that pass together, at most
@@ -73,21 +86,20 @@ struct NetworkWorkspace {
 
   int num_rows = 0;  // of the last Forward
   // Rows are padded to 8 floats.
-  std::vector<AlignedVector<float>> activations;  // of h_0 .. h_{L-1} and o: [kRows][units]
+  std::vector<AlignedVector<float>> activations;  // of h_1 .. h_{L-1} and o: [kRows][units]
   AlignedVector<float> even, odd;                 // d of layers in turn: [kRows][widest]
   AlignedVector<float> gradient;                  // of one layer: [outputs][inputs]
 };
 
-/// outputs[r] = the network at sample r. rows[r] points to its sizes[0] inputs, anywhere and
-/// without alignment; at most kRows rows. Each sum runs over its inputs in order, starting at the
-/// bias: the bits of DecideMlp.
-void Forward(Kernel kernel, const PackedNetwork& network, std::span<const float* const> rows,
+/// outputs[r] = the network at sample r; at most kRows rows. Each sum runs over its inputs in
+/// order, starting at the bias: the bits of DecideMlp.
+void Forward(Kernel kernel, const PackedNetwork& network, const InputRows& rows,
              NetworkWorkspace& workspace, std::span<float> outputs);
 
 /// After Forward on the same rows: gradient[p] = sum over rows r, in their order, of
 /// output_gradients[r] d outputs[r] / d parameter p. Overwrites gradient, which is laid out as the
 /// parameters.
-void Backward(Kernel kernel, const PackedNetwork& network, std::span<const float* const> rows,
+void Backward(Kernel kernel, const PackedNetwork& network, const InputRows& rows,
               std::span<const float> output_gradients, NetworkWorkspace& workspace,
               std::span<float> gradient);
 

@@ -103,18 +103,28 @@ class Oracle {
   std::vector<double> parameters_;
 };
 
-// Samples scattered over memory, backwards and without alignment, and the weights of their outputs.
+// Samples between numbers that must not matter, and the weights of their outputs.
 struct Samples {
   Samples(Key key, int num_inputs, std::size_t num_rows)
-      : values(DrawVector(key.Fork(0), num_rows * (static_cast<std::size_t>(num_inputs) + 3), 1)),
+      : stride(PadToLaneGroup(num_inputs) + kLaneGroup),
+        values(num_rows * static_cast<std::size_t>(stride),
+               std::numeric_limits<float>::quiet_NaN()),
         output_gradients(DrawVector(key.Fork(1), num_rows, 1)) {
-    const std::size_t step = static_cast<std::size_t>(num_inputs) + 3;
-    for (std::size_t r = num_rows; r-- > 0;) rows.push_back(values.data() + r * step + 3);
+    for (std::size_t r = 0; r < num_rows; ++r) {
+      const auto drawn = DrawVector(key.Fork(2 + r), static_cast<std::size_t>(num_inputs), 1);
+      std::ranges::copy(drawn, values.begin() + static_cast<std::ptrdiff_t>(r) * stride);
+    }
   }
 
-  std::vector<float> values;
+  std::size_t num_rows() const { return output_gradients.size(); }
+  const float* row(std::size_t r) const {
+    return values.data() + r * static_cast<std::size_t>(stride);
+  }
+  InputRows rows() const { return {values.data(), stride, static_cast<int>(num_rows())}; }
+
+  int stride;
+  AlignedVector<float> values;
   std::vector<float> output_gradients;
-  std::vector<const float*> rows;
 };
 
 struct Passed {
@@ -124,10 +134,10 @@ struct Passed {
 
 Passed Pass(Kernel kernel, const PackedNetwork& network, const Samples& samples,
             NetworkWorkspace& workspace) {
-  Passed passed{std::vector<float>(samples.rows.size(), 99),
+  Passed passed{std::vector<float>(samples.num_rows(), 99),
                 std::vector<float>(NumParameters(network.shape()), 99)};
-  Forward(kernel, network, samples.rows, workspace, passed.outputs);
-  Backward(kernel, network, samples.rows, samples.output_gradients, workspace, passed.gradient);
+  Forward(kernel, network, samples.rows(), workspace, passed.outputs);
+  Backward(kernel, network, samples.rows(), samples.output_gradients, workspace, passed.gradient);
   return passed;
 }
 
@@ -180,16 +190,15 @@ TEST(Oracle, HasTheGradientOfFiniteDifferences) {
       Oracle oracle(shape, parameters);
       std::vector<double> gradient(parameters.size());
       std::vector<double> size(parameters.size());
-      for (std::size_t r = 0; r < samples.rows.size(); ++r) {
-        oracle.AddGradient(samples.rows[r], samples.output_gradients[r], gradient, size);
+      for (std::size_t r = 0; r < samples.num_rows(); ++r) {
+        oracle.AddGradient(samples.row(r), samples.output_gradients[r], gradient, size);
       }
       for (std::size_t at = 0; at < parameters.size(); ++at) {
         const auto sum_at = [&](double value) {
           oracle.parameter(at) = value;
           double sum = 0;
-          for (std::size_t r = 0; r < samples.rows.size(); ++r) {
-            sum +=
-                static_cast<double>(samples.output_gradients[r]) * oracle.Output(samples.rows[r]);
+          for (std::size_t r = 0; r < samples.num_rows(); ++r) {
+            sum += static_cast<double>(samples.output_gradients[r]) * oracle.Output(samples.row(r));
           }
           return sum;
         };
@@ -219,8 +228,8 @@ TEST(Network, HasTheOutputsAndTheGradientOfTheOracle) {
     std::vector<double> gradient(parameters.size());
     std::vector<double> size(parameters.size());
     for (std::size_t r = 0; r < num_rows; ++r) {
-      oracle.AddGradient(samples.rows[r], samples.output_gradients[r], gradient, size);
-      ASSERT_NEAR(passed.outputs[r], oracle.Output(samples.rows[r]), 2e-6) << "row " << r;
+      oracle.AddGradient(samples.row(r), samples.output_gradients[r], gradient, size);
+      ASSERT_NEAR(passed.outputs[r], oracle.Output(samples.row(r)), 2e-6) << "row " << r;
     }
     for (std::size_t at = 0; at < parameters.size(); ++at) {
       ASSERT_NEAR(passed.gradient[at], gradient[at], 1e-5 * size[at] + 3e-7 * size.back())
@@ -257,7 +266,7 @@ TEST(Network, GivesTheSameBitsAgain) {
     NetworkWorkspace workspace(shape);
     const Passed first = Pass(kernel, network, samples, workspace);
     std::vector<float> again(parameters.size());
-    Backward(kernel, network, samples.rows, samples.output_gradients, workspace, again);
+    Backward(kernel, network, samples.rows(), samples.output_gradients, workspace, again);
     EXPECT_EQ(Bits(first.gradient), Bits(again));
 
     network.Pack(DrawParameters(Key(77), shape));
@@ -280,7 +289,7 @@ TEST(Network, SumsItsGradientOverRowsInOrder) {
   for (std::size_t r = 0; r < kRows; ++r) {
     const float weight = samples.output_gradients[r];
     for (std::size_t i = 0; i < 11; ++i) {
-      expected[i] = std::fma(weight, samples.rows[r][i], expected[i]);
+      expected[i] = std::fma(weight, samples.row(r)[i], expected[i]);
     }
     expected[11] += weight;
   }
@@ -316,18 +325,17 @@ TEST(Forward, HasTheBitsOfDecideMlp) {
       DecideMlp(BestKernel(), mlp, 40, mlp_workspace, batch);
 
       const auto num_inputs = static_cast<std::size_t>(shape.sizes[0]);
-      std::vector<float> inputs(40 * num_inputs);
-      std::vector<const float*> rows;
+      const int stride = PadToLaneGroup(shape.sizes[0]);
+      AlignedVector<float> inputs(40 * static_cast<std::size_t>(stride));
       for (std::size_t slot = 0; slot < 40; ++slot) {
-        const std::span<float> row(inputs.data() + slot * num_inputs, num_inputs);
-        RawInputs(BestKernel(), mlp, batch, static_cast<int>(slot), row);
-        rows.push_back(row.data());
+        RawInputs(BestKernel(), mlp, batch, static_cast<int>(slot),
+                  std::span(inputs).subspan(slot * static_cast<std::size_t>(stride), num_inputs));
       }
       PackedNetwork network(shape);
       network.Pack(mlp.parameters);
       NetworkWorkspace workspace(shape);
       std::vector<float> outputs(40);
-      Forward(BestKernel(), network, rows, workspace, outputs);
+      Forward(BestKernel(), network, {inputs.data(), stride, 40}, workspace, outputs);
       EXPECT_EQ(Bits(outputs), Bits(std::span(batch.control).first(40))) << Name(shape, 40);
     }
   }

@@ -41,7 +41,7 @@ HWY_AFTER_NAMESPACE();
 
 namespace fedgen {
 
-void DrawNormals(Kernel kernel, Key key, AlignedVector<float>& values) {
+void DrawNormals(Kernel kernel, Key key, std::span<float> values) {
   FEDGEN_CHECK(values.size() % 32 == 0, "size {}", values.size());
   FEDGEN_LANES_DISPATCH(kernel, DrawNormalsLanes)(key.bits(), values.size(), values.data());
 }

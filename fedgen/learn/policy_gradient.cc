@@ -362,7 +362,7 @@ void PolicyGradient::NormaliseAdvantages() {
   double sum = 0;
   double squares = 0;
   for (const std::uint32_t step : experience.steps) {
-    const auto advantage = static_cast<double>(experience.advantages[step]);
+    const auto advantage = static_cast<double>(experience.notes[step].advantage);
     sum += advantage;
     squares += advantage * advantage;
   }
@@ -372,7 +372,7 @@ void PolicyGradient::NormaliseAdvantages() {
   const auto shift = static_cast<float>(mean);
   const auto scale = static_cast<float>(1 / (deviation + 1e-8));
   for (const std::uint32_t step : experience.steps) {
-    experience.advantages[step] = (experience.advantages[step] - shift) * scale;
+    experience.notes[step].advantage = (experience.notes[step].advantage - shift) * scale;
   }
 }
 

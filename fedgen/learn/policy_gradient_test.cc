@@ -254,7 +254,7 @@ TEST(PolicyGradient, FitsThePlainCriticToWholeEpisodes) {
   for (std::size_t e = 0; e < experience.episodes.size(); ++e) {
     const Episode& episode = experience.episodes[e];
     if (episode.steps == 0) continue;
-    ASSERT_NEAR(experience.targets[experience.FirstStep(e)],
+    ASSERT_NEAR(experience.notes[experience.FirstStep(e)].target,
                 -Cost(given.settings.grounds[0].task.episode, episode), 1e-6);
   }
 }
@@ -303,7 +303,7 @@ TEST(PolicyGradient, NormalisesAdvantages) {
   Round(learner, 1, Key(30), theta);
   double sum = 0, squares = 0;
   for (const std::uint32_t step : given.experience->steps) {
-    const auto advantage = static_cast<double>(given.experience->advantages[step]);
+    const auto advantage = static_cast<double>(given.experience->notes[step].advantage);
     sum += advantage;
     squares += advantage * advantage;
   }
@@ -359,9 +359,9 @@ TEST(PolicyGradient, FollowsAThetaThatWasChanged) {
     const std::size_t step = experience.steps[at];
     const float* row = experience.row(step);
     float output = 0;
-    Forward(BestKernel(), network, {&row, 1}, workspace, {&output, 1});
-    ASSERT_EQ(output, experience.outputs[step]);
-    ASSERT_NEAR(row[1], 0.75 * static_cast<double>(experience.y[step]) - 0.1, 1e-5);
+    Forward(BestKernel(), network, experience.RowsFrom(step, 1), workspace, {&output, 1});
+    ASSERT_EQ(output, experience.notes[step].output);
+    ASSERT_NEAR(row[1], 0.75 * static_cast<double>(experience.stands[step].y) - 0.1, 1e-5);
   }
 }
 
@@ -421,8 +421,8 @@ TEST(PolicyGradient, PractisesHardWorldsAgain) {
     if (given.experience->episodes[e].steps == 0) continue;
     DrawWorld(task.world, task.robot.radius, Key(hard[e / 3]), BestKernel(), world);
     const std::size_t step = given.experience->FirstStep(e);
-    ASSERT_EQ(given.experience->x[step], world.starts[e % 3].x) << "episode " << e;
-    ASSERT_EQ(given.experience->y[step], world.starts[e % 3].y);
+    ASSERT_EQ(given.experience->stands[step].x, world.starts[e % 3].x) << "episode " << e;
+    ASSERT_EQ(given.experience->stands[step].y, world.starts[e % 3].y);
   }
   // What failed again stays, what went well goes: none is listed twice.
   std::vector<std::uint64_t> later = learner.state().hard[0];
