@@ -280,6 +280,13 @@ TEST_F(Reproduce, RefusesWhatItDidNotMakeAndWhatItDoesNotKnow) {
   EXPECT_EQ(unknown.exit_code, 2);
   EXPECT_THAT(unknown.err, HasSubstr("did you mean table1?"));
   EXPECT_EQ(Run("table1 --set robot.radus=1").exit_code, 3);
+  // The experiment would win, silently.
+  const Ran settled = Run("comparison-tenth --quick --set federation.algorithm=local");
+  EXPECT_EQ(settled.exit_code, 2);
+  EXPECT_THAT(settled.err, HasSubstr("federation.algorithm=local: comparison-tenth sets this key"));
+  const Ran last = Run("table1 --seed 18446744073709551615");
+  EXPECT_EQ(last.exit_code, 2);
+  EXPECT_THAT(last.err, HasSubstr("--seed = 18446744073709551615: must leave room"));
   EXPECT_FALSE(fs::exists(directory_ / "results"));
 }
 

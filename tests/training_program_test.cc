@@ -140,11 +140,17 @@ TEST_F(Training, LeavesEverythingThatIsPromised) {
   EXPECT_TRUE(Bytes("run") == bytes);
 }
 
-TEST_F(Training, GivesTheSameBytesForAnyNumberOfThreads) {
+TEST_F(Training, GivesTheSameBytesForAnyThreadsAndKernel) {
   const std::string train = "train --config '" + config_ + "'" + small_;
   ASSERT_EQ(Run(train + "--out a -t 1").exit_code, 0);
   ASSERT_EQ(Run(train + "--out b -t 3").exit_code, 0);
   ExpectSameRuns("a", "b");
+  // The scalar kernel takes its time.
+  const std::string few = train + "--set federation.rounds=2 --set federation.track_every=0 ";
+  ASSERT_EQ(Run(few + "--out simd").exit_code, 0);
+  ASSERT_EQ(Run(few + "--out scalar --kernel scalar").exit_code, 0);
+  ExpectSameRuns("simd", "scalar");
+  EXPECT_EQ(Run(train + "--out never --kernel cuda").exit_code, 2);
   ASSERT_EQ(Run(train + "--out c -t 2 --seed 2").exit_code, 0);
   EXPECT_NE(Bytes("a").at("metrics.csv"), Bytes("c").at("metrics.csv"));
 }

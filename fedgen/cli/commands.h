@@ -141,7 +141,8 @@ struct TrainCommand {
   int rounds = 0;         // with resume: how many the run is to have in all; 0: as it has
   std::optional<std::uint64_t> seed;  // 1
   int threads = 0;                    // 0: as many as there are cores
-  bool anyway = false;                // initial policies may have been made for another body
+  std::string kernel = "auto";
+  bool anyway = false;  // initial policies may have been made for another body
   bool no_figures = false;
 };
 Result<void> RunTrain(const TrainCommand& command);

@@ -172,6 +172,12 @@ void AddThreads(CLI::App* verb, int& threads) {
       kMaxThreads, "T");
 }
 
+void AddKernel(CLI::App* verb, std::string& kernel) {
+  verb->add_option("--kernel", kernel,
+                   "auto, simd or scalar; the result is the same to the last bit")
+      ->type_name("K");
+}
+
 void AddForce(CLI::App* verb, bool& force) {
   verb->add_flag("--force", force, "replace an existing file");
 }
@@ -190,9 +196,7 @@ void AddEvaluate(CLI::App& app, Work& work) {
                  "worlds can be crossed at least");
   AddThreads(verb, command->threads);
   AddSeed(verb, command->seed, "which worlds are drawn [1]");
-  verb->add_option("--kernel", command->kernel,
-                   "auto, simd or scalar; the result is the same to the last bit")
-      ->type_name("K");
+  AddKernel(verb, command->kernel);
   verb->add_flag("--json", command->json, "print one JSON object");
 }
 
@@ -216,6 +220,7 @@ void AddTrain(CLI::App& app, Work& work) {
                  "begin with initial policies made for another sensor, robot or time step");
   AddSeed(verb, command->seed, "decides everything random [1]");
   AddThreads(verb, command->threads);
+  AddKernel(verb, command->kernel);
   verb->add_flag("--no-figures", command->no_figures, "draw no figures at the end");
 }
 

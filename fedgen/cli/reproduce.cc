@@ -7,6 +7,7 @@
 #include <array>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <optional>
 
 #include "fedgen/base/file.h"
@@ -414,8 +415,16 @@ std::vector<NamedExperiment> AllExperiments() {
   std::vector<NamedExperiment> all = {
       {"table1", {kPaperTablesConfig}, ReproduceTable1},
       {"text", {kPaperTextConfig}, ReproduceText},
-      {"sigma", {kPaperTablesConfig}, ReproduceSigma, kSigmaSeeds},
-      {"table2", {kPaperTablesConfig}, ReproduceTable2, kTable2Seeds},
+      {.name = "sigma",
+       .configs = {kPaperTablesConfig},
+       .run = ReproduceSigma,
+       .seeds = kSigmaSeeds,
+       .sets = {"learner.sigma_rate", "learner.sigma_step"}},
+      {.name = "table2",
+       .configs = {kPaperTablesConfig},
+       .run = ReproduceTable2,
+       .seeds = kTable2Seeds,
+       .sets = {"federation.learners"}},
       {"figures", {kPaperTablesConfig}, ReproduceFigures},
       {"tradeoffs", {kPaperTablesConfig}, ReproduceTradeoffs, kTradeoffSeeds},
   };
@@ -449,7 +458,18 @@ Result<void> CheckFlags(const ReproduceCommand& command,
                  fmt::format("--seeds = {}: {} has one seed, the one that --seed names",
                              command.seeds, command.what)};
   }
+  // Few more than the last would begin again at 0.
+  constexpr std::uint64_t kMostSeeds = 1'000'000;
+  if (command.seed && *command.seed > std::numeric_limits<std::uint64_t>::max() - kMostSeeds) {
+    return Error{ErrorCode::kUsage, fmt::format("--seed = {}: must leave room for {} more",
+                                                *command.seed, kMostSeeds)};
+  }
   for (const NamedExperiment& experiment : wanted) {
+    for (const std::string& given : command.overrides) {
+      if (std::ranges::find(experiment.sets, KeyOf(given)) == experiment.sets.end()) continue;
+      return Error{ErrorCode::kUsage,
+                   fmt::format("--set {}: {} sets this key itself", given, experiment.name)};
+    }
     if (command.config.empty() || experiment.configs.size() == 1) continue;
     return Error{ErrorCode::kUsage,
                  fmt::format("--config = {}: is one file, {} reads {}", command.config,

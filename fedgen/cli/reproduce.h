@@ -33,6 +33,7 @@ struct NamedExperiment {
   int seeds = 0;                 // that it wants; 0 if it has one and cannot have more
   std::uint64_t first_seed = 1;  // without --seed
   std::string whole = {};        // the experiment that it is a part of, which runs it; or empty
+  std::vector<std::string> sets = {};  // keys that it sets, so nobody else may
 };
 
 /// Comparisons of algorithms and of estimators.

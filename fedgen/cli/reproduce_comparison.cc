@@ -181,7 +181,8 @@ NamedExperiment ExperimentOf(const Setting& setting) {
           },
           setting.seeds,
           kFirstSeed,
-          "comparison"};
+          "comparison",
+          {"federation.algorithm"}};
 }
 
 // ---- Estimators ---------------------------------------------------------------------------------
@@ -237,15 +238,19 @@ Result<Checked> CompareEstimators(const ReproduceCommand& command, const Campaig
 }  // namespace
 
 std::vector<NamedExperiment> ComparisonExperiments() {
-  return {ExperimentOf(kTenth),
-          ExperimentOf(kRooms),
-          ExperimentOf(kFull),
-          {"comparison",
-           {kDefaultConfig, kRoomsConfig},
-           JudgeStatements,
-           kTenth.seeds + kRooms.seeds + kFull.seeds,
-           kFirstSeed},
-          {"estimators", {kDefaultConfig, kEvolutionConfig}, CompareEstimators}};
+  return {
+      ExperimentOf(kTenth),
+      ExperimentOf(kRooms),
+      ExperimentOf(kFull),
+      {"comparison",
+       {kDefaultConfig, kRoomsConfig},
+       JudgeStatements,
+       kTenth.seeds + kRooms.seeds + kFull.seeds,
+       kFirstSeed},
+      {.name = "estimators",
+       .configs = {kDefaultConfig, kEvolutionConfig},
+       .run = CompareEstimators,
+       .sets = {"federation.track_every", "federation.track_growth", "federation.track_worlds"}}};
 }
 
 }  // namespace fedgen

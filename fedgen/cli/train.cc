@@ -19,7 +19,7 @@ namespace {
 Result<std::vector<std::string>> OverridesOf(const TrainCommand& command) {
   std::vector<std::string> overrides = command.overrides;
   for (const std::string& given : overrides) {
-    const std::string key = given.substr(0, given.find_first_of(" \t="));
+    const std::string key = KeyOf(given);
     const bool twice = (command.learners > 0 && key == "federation.learners") ||
                        (!command.algorithm.empty() && key == "federation.algorithm");
     if (!twice) continue;
@@ -98,8 +98,9 @@ Result<void> RunTrain(const TrainCommand& command) {
   if (resumes &&
       (!command.config.empty() || !command.out.empty() || !command.overrides.empty() ||
        !command.algorithm.empty() || command.learners > 0 || command.seed || command.anyway)) {
-    return Error{ErrorCode::kUsage,
-                 "--resume: only --rounds, --threads and --no-figures may be given with it"};
+    return Error{
+        ErrorCode::kUsage,
+        "--resume: only --rounds, --threads, --kernel and --no-figures may be given with it"};
   }
   if (!resumes && command.rounds > 0) {
     return Error{ErrorCode::kUsage,
@@ -109,10 +110,12 @@ Result<void> RunTrain(const TrainCommand& command) {
     return Error{ErrorCode::kUsage, "--config or --resume is required"};
   }
   const int num_threads = FEDGEN_TRY(NumThreads(command.threads));
+  const Kernel kernel = FEDGEN_TRY(KernelFromName(command.kernel));
   LocalRun run = FEDGEN_TRY(resumes ? ReopenRun(command.resume, command.rounds)
                                     : StartAs(command, num_threads));
   for (const std::string& warning : run.warnings) PrintError("warning: {}\n", warning);
   run.experiment.num_threads = num_threads;
+  run.experiment.kernel = kernel;
   if (resumes) FEDGEN_TRY(CheckMemory(MemoryOf(run.experiment.config, num_threads)));
   const RunSummary summary = FEDGEN_TRY(ExecuteOrSayHowToResume(run, resumes));
   Print("{}", RunSummaryText(summary));

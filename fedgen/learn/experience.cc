@@ -56,7 +56,11 @@ class Explorer final : public RolloutWatcher {
       const std::size_t step = experience_.FirstStep(index) + time;
       const float* seen = trace_.inputs.data() + slot * static_cast<std::size_t>(trace_.stride);
       float* row = experience_.row(step);
-      std::copy_n(seen, num_inputs_, row);
+      // Whole groups, which need no call: what is beyond the inputs is written over below, or is
+      // padding in both.
+      for (std::size_t at = 0; at < num_inputs_; at += kLaneGroup) {
+        std::copy_n(seen + at, kLaneGroup, row + at);
+      }
       const float distance = batch.goal_distance[slot];
       PutCriticInputs(time, distance, batch.goal_forward[slot], batch.goal_left[slot], row);
       DistanceAt(index, time) = distance;

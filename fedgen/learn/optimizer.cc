@@ -66,9 +66,12 @@ void Describe(OptionVisitor& visitor, StepOptions& options) {
                   "How the step shrinks: r / k^step_exponent in round k (power), not "
                   "at all, or evenly in log from r to last_step (Eq. 25)."},
                  schedule);
-  visitor.Number({"step_exponent", "", "Power schedule: how fast the step shrinks."}, exponent,
-                 Closed(0, 1));
-  visitor.Number({"last_step", "", "Geometric schedule: the step of the last round."}, last, kStep);
+  visitor.Number(ActsIf(schedule == StepOptions::Schedule::kPower,
+                        {"step_exponent", "", "Power schedule: how fast the step shrinks."}),
+                 exponent, Closed(0, 1));
+  visitor.Number(ActsIf(schedule == StepOptions::Schedule::kGeometric,
+                        {"last_step", "", "Geometric schedule: the step of the last round."}),
+                 last, kStep);
   visitor.Integer({"schedule_rounds", "rounds",
                    "Geometric schedules: in which round they arrive (at last_step, at last_noise), "
                    "and stay there; 0 for the last."},

@@ -57,6 +57,7 @@ void Describe(OptionVisitor& visitor, PolicyGradientOptions& options) {
   auto& [method, episodes, noise, last_noise, discount, trace, epochs, minibatch, clip, normalise,
          norm_limit, averaging, critic_hidden, critic_step, refit_epochs, time_weight,
          failure_weight, way, crowding, hard_share] = options;
+  const bool ppo = method == PolicyGradientOptions::Method::kPpo;
   visitor.Choice({"method", "",
                   "Several careful steps on a round's samples (ppo), or one step down an unbiased "
                   "estimate, as in Algorithm 1, in the true task with noise as it is (plain): the "
@@ -68,53 +69,68 @@ void Describe(OptionVisitor& visitor, PolicyGradientOptions& options) {
   visitor.Number(
       {"noise", "", "Standard deviation of the noise on the network's output in practice."}, noise,
       Closed(1e-4, 100));
-  visitor.Number({"last_noise", "", "ppo: the same in the last round of the schedule."}, last_noise,
-                 Closed(1e-4, 100));
-  visitor.Number({"discount", "", "ppo: how much a reward counts one step earlier (Eq. 47)."},
-                 discount, Above(0, 1));
-  visitor.Number({"trace", "",
-                  "ppo: how far a surprise reaches back, lambda: 0 trusts the critic, 1 the "
-                  "episodes (Eq. 47)."},
-                 trace, Closed(0, 1));
+  visitor.Number(
+      ActsIf(ppo, {"last_noise", "", "ppo: the same in the last round of the schedule."}),
+      last_noise, Closed(1e-4, 100));
+  visitor.Number(
+      ActsIf(ppo, {"discount", "", "ppo: how much a reward counts one step earlier (Eq. 47)."}),
+      discount, Above(0, 1));
+  visitor.Number(
+      ActsIf(ppo, {"trace", "",
+                   "ppo: how far a surprise reaches back, lambda: 0 trusts the critic, 1 the "
+                   "episodes (Eq. 47)."}),
+      trace, Closed(0, 1));
   visitor.Integer({"epochs", "", "Passes over a round's samples (plain: of the critic only)."},
                   epochs, {1, 1000});
   visitor.Integer({"minibatch", "samples", "How many make a step."}, minibatch, {1, 100000000});
-  visitor.Number({"clip", "",
-                  "ppo: how much likelier or less likely a control may get before its sample "
-                  "stops to count; 0 for no limit (Eq. 49)."},
-                 clip, Closed(0, 1));
-  visitor.Flag({"normalise", "", "ppo: whether advantages are brought to mean 0 and deviation 1."},
+  visitor.Number(
+      ActsIf(ppo, {"clip", "",
+                   "ppo: how much likelier or less likely a control may get before its sample "
+                   "stops to count; 0 for no limit (Eq. 49)."}),
+      clip, Closed(0, 1));
+  visitor.Flag(ActsIf(ppo, {"normalise", "",
+                            "ppo: whether advantages are brought to mean 0 and deviation 1."}),
                normalise);
-  visitor.Number({"norm_limit", "", "ppo: the longest gradient of a step; 0 for no limit."},
-                 norm_limit, Closed(0, 1e6));
-  visitor.Number({"averaging", "",
-                  "ppo: the policy that is measured and shared is an average over rounds, in which "
-                  "the past has this share; 0 for none."},
-                 averaging, {0, 1, false, true});
+  visitor.Number(
+      ActsIf(ppo, {"norm_limit", "", "ppo: the longest gradient of a step; 0 for no limit."}),
+      norm_limit, Closed(0, 1e6));
+  visitor.Number(
+      ActsIf(ppo,
+             {"averaging", "",
+              "ppo: the policy that is measured and shared is an average over rounds, in which "
+              "the past has this share; 0 for none."}),
+      averaging, {0, 1, false, true});
   visitor.Integers({"critic_hidden", "", "Sizes of the hidden layers of the private critic."},
                    critic_hidden, {1, 4096}, 16);
   visitor.Number({"critic_step", "", "Its step in round 1 (Adam); falls as the policy's does."},
                  critic_step, Above(0, 10));
   visitor.Integer(
-      {"refit_epochs", "", "ppo: passes of the critic alone, at the start and after an adoption."},
+      ActsIf(ppo, {"refit_epochs", "",
+                   "ppo: passes of the critic alone, at the start and after an adoption."}),
       refit_epochs, {0, 1000});
-  visitor.Number({"time_weight", "", "ppo: what time costs in practice, against J (Eq. 46)."},
-                 time_weight, Closed(0, 1e3));
-  visitor.Number({"failure_weight", "",
-                  "ppo: what a collision or a time-out costs in practice, against J (Eq. 46)."},
-                 failure_weight, Closed(0, 1e3));
-  visitor.Flag({"way", "",
-                "ppo: whether practice rewards progress along the way around obstacles (Eq. 45), "
-                "not straight to the goal."},
-               way);
-  visitor.Number({"crowding", "",
-                  "ppo: so many times as many random discs and boxes stand in the worlds of "
-                  "practice."},
-                 crowding, Closed(0, 10));
-  visitor.Number({"hard_share", "",
-                  "ppo: the share of the worlds of practice that are earlier ones in which it "
-                  "failed."},
-                 hard_share, Closed(0, 1));
+  visitor.Number(
+      ActsIf(ppo, {"time_weight", "", "ppo: what time costs in practice, against J (Eq. 46)."}),
+      time_weight, Closed(0, 1e3));
+  visitor.Number(
+      ActsIf(ppo, {"failure_weight", "",
+                   "ppo: what a collision or a time-out costs in practice, against J (Eq. 46)."}),
+      failure_weight, Closed(0, 1e3));
+  visitor.Flag(
+      ActsIf(ppo,
+             {"way", "",
+              "ppo: whether practice rewards progress along the way around obstacles (Eq. 45), "
+              "not straight to the goal."}),
+      way);
+  visitor.Number(
+      ActsIf(ppo, {"crowding", "",
+                   "ppo: so many times as many random discs and boxes stand in the worlds of "
+                   "practice."}),
+      crowding, Closed(0, 10));
+  visitor.Number(
+      ActsIf(ppo, {"hard_share", "",
+                   "ppo: the share of the worlds of practice that are earlier ones in which it "
+                   "failed."}),
+      hard_share, Closed(0, 1));
 }
 
 Task PracticeTask(const Task& task, const TrainingCost& cost,

@@ -48,14 +48,17 @@ void Describe(OptionVisitor& visitor, StopOptions& options) {
                   "noise of the first gradient (auto); its cost no longer falls (plateau); "
                   "or never (Eq. 28, 29)."},
                  rule);
-  visitor.Number({"threshold", "", "Stop by gradient: how small it must be, q."}, threshold,
-                 Closed(0, 1e12));
-  visitor.Integer(
-      {"window", "rounds", "Stop by plateau: how many are compared with as many before."}, window,
-      {2, 10000});
-  visitor.Number({"tolerance", "standard errors",
-                  "Stop by plateau: the cost must have fallen by more than this to go on."},
-                 tolerance, Closed(-10, 10));
+  const bool plateau = rule == StopOptions::Rule::kPlateau;
+  visitor.Number(ActsIf(rule == StopOptions::Rule::kGradient,
+                        {"threshold", "", "Stop by gradient: how small it must be, q."}),
+                 threshold, Closed(0, 1e12));
+  visitor.Integer(ActsIf(plateau, {"window", "rounds",
+                                   "Stop by plateau: how many are compared with as many before."}),
+                  window, {2, 10000});
+  visitor.Number(
+      ActsIf(plateau, {"tolerance", "standard errors",
+                       "Stop by plateau: the cost must have fallen by more than this to go on."}),
+      tolerance, Closed(-10, 10));
 }
 
 std::optional<double> ThresholdFor(const StopOptions& options, const Measurement& measurement,

@@ -2,6 +2,7 @@
 #include "fedgen/report/summary_text.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 
@@ -94,6 +95,9 @@ std::string RaceText(const RunSummary& summary) {
   for (std::size_t i = 0; i < summary.race.size(); ++i) {
     text += DriverText(summary, summary.race[i].name, summary.race[i].tally) +
             (i == summary.winner ? "  <- best.fgp\n" : "\n");
+    if (!summary.race[i].also.empty()) {
+      text += fmt::format("    the same policy: {}\n", fmt::join(summary.race[i].also, ", "));
+    }
   }
   if (summary.baselines) text += BaselinesText(summary, *summary.baselines);
   return text;

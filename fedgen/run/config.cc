@@ -299,6 +299,10 @@ Result<Config> ParseConfig(std::string_view text, const std::string& name,
   return config;
 }
 
+std::string KeyOf(const std::string& override_text) {
+  return override_text.substr(0, override_text.find_first_of(" \t="));
+}
+
 Result<Config> LoadConfig(const std::string& path, std::span<const std::string> overrides) {
   const Result<std::string> text = ReadFile(path, kMaxConfigBytes);
   if (!text) {

@@ -54,6 +54,9 @@ void SetRounds(int rounds, Config& config);
 Result<Config> ParseConfig(std::string_view text, const std::string& name,
                            std::span<const std::string> overrides = {});
 
+/// The key of an override: `federation.rounds` of `federation.rounds = 3`.
+std::string KeyOf(const std::string& override_text);
+
 Result<Config> LoadConfig(const std::string& path, std::span<const std::string> overrides = {});
 
 }  // namespace fedgen

@@ -6,9 +6,12 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <initializer_list>
+#include <map>
 
 #include "fedgen/base/text.h"
 #include "fedgen/certify/bounds.h"
+#include "fedgen/run/config_options.h"
 
 namespace fedgen {
 namespace {
@@ -286,6 +289,70 @@ std::vector<Guarantee> WhatHolds(const TrainingSettings& given) {
   };
 }
 
+namespace {
+
+// A learner's options by name: what each is set to, and whether anything reads it.
+class LearnerOptionList : public PathVisitor {
+ public:
+  explicit LearnerOptionList(LearnerSettings settings)
+      : estimator_(settings.estimator.kind),
+        is_plain_(ByPolicyGradient(settings) &&
+                  settings.policy_gradient.method == PolicyGradientOptions::Method::kPlain),
+        takes_stock_(settings.stock_every > 0) {
+    Describe(*this, settings);
+  }
+
+  void Visit(const Option& option, const OptionField& field) override {
+    if (!field.value) return;
+    const std::string name = PathOf(option.name);
+    values[name] = ValueText(*field.value);
+    if (!option.acts || !Reads(name)) idle.push_back(name);
+  }
+
+  std::map<std::string, std::string> values;
+  std::vector<std::string> idle;
+
+ private:
+  // Whether learners with this estimator read it.
+  bool Reads(std::string_view name) const {
+    using Kind = EstimatorOptions::Kind;
+    const auto is_one_of = [&](std::initializer_list<std::string_view> names) {
+      return std::ranges::find(names, name) != names.end();
+    };
+    if (name.starts_with("policy_gradient.")) return estimator_ == Kind::kPolicyGradient;
+    if (is_one_of({"sigma_rate", "sigma_step"})) return estimator_ == Kind::kEvolution;
+    if (is_one_of({"cost", "pairs", "shaping", "sigma"})) {
+      return estimator_ != Kind::kPolicyGradient;
+    }
+    if (is_one_of({"distance_weight", "margin"})) return !is_plain_;
+    if (is_one_of({"stock_growth", "stock_worlds"})) return takes_stock_;
+    return true;
+  }
+
+  EstimatorOptions::Kind estimator_;
+  bool is_plain_;
+  bool takes_stock_;
+};
+
+// "margin = 0.1: has no effect" for whatever somebody has set though nothing reads it. Options at
+// their defaults may not have been set by anybody.
+std::vector<std::string> IdleOptions(const TrainingSettings& settings) {
+  const LearnerOptionList defaults{LearnerSettings()};
+  std::vector<std::string> idle;
+  for (const LearnerSettings& learner : settings.learners) {
+    const LearnerOptionList list(learner);
+    for (const std::string& name : list.idle) {
+      const std::string& value = list.values.at(name);
+      if (value == defaults.values.at(name)) continue;
+      std::string text = fmt::format("{} = {}: has no effect", name, value);
+      if (std::ranges::find(idle, text) == idle.end()) idle.push_back(std::move(text));
+    }
+  }
+  return idle;
+}
+
+}  // namespace
+
 std::vector<std::string> Warnings(const TrainingSettings& given) {
   const TrainingSettings settings = AsRun(given);
   std::vector<std::string> warnings;
@@ -319,10 +386,8 @@ std::vector<std::string> Warnings(const TrainingSettings& given) {
         "rest = true: has no effect for a learner that never adopts (stop = \"never\" and "
         "stock_every = 0)");
   }
-  if (Any(settings, [](const auto& s) {
-        return s.sigma_rate > 0 && s.estimator.kind != EstimatorOptions::Kind::kEvolution;
-      })) {
-    warnings.emplace_back("sigma_rate > 0: has an effect with estimator = \"evolution\" only");
+  for (const std::string& option : IdleOptions(given)) {
+    warnings.push_back(option + ", as the learner's other options are");
   }
   return warnings;
 }

@@ -242,9 +242,48 @@ TEST(Warnings, SayThatSigmaStays) {
   settings.learners[3].sigma_rate = 0.5;
   EXPECT_THAT(Warnings(settings), IsEmpty());
   settings.learners[3].estimator.kind = EstimatorOptions::Kind::kFiniteDifferences;
-  EXPECT_THAT(
-      Warnings(settings),
-      Contains(HasSubstr("sigma_rate > 0: has an effect with estimator = \"evolution\" only")));
+  EXPECT_THAT(Warnings(settings), Contains(HasSubstr("sigma_rate = 0.5: has no effect")));
+}
+
+// Each option that an estimator, a method or a rule does not read, if somebody has set it.
+TEST(Warnings, NameOptionsThatNothingReads) {
+  using Change = void (*)(LearnerSettings&);
+  const auto warned = [](Change base, Change change) {
+    TrainingSettings settings = AsAssumed();
+    LearnerSettings& learner = settings.learners[3];
+    learner = {};
+    base(learner);
+    const std::size_t before = Warnings(settings).size();
+    change(learner);
+    return Warnings(settings).size() > before;
+  };
+  const Change evolution = [](LearnerSettings&) {};
+  const Change ppo = [](LearnerSettings& s) {
+    s.estimator.kind = EstimatorOptions::Kind::kPolicyGradient;
+  };
+  const Change plain = [](LearnerSettings& s) {
+    s.estimator.kind = EstimatorOptions::Kind::kPolicyGradient;
+    s.policy_gradient.method = PolicyGradientOptions::Method::kPlain;
+  };
+  const auto expect = [&](Change change, bool by_evolution, bool by_ppo, bool by_plain) {
+    EXPECT_EQ(!warned(evolution, change), by_evolution);
+    EXPECT_EQ(!warned(ppo, change), by_ppo);
+    EXPECT_EQ(!warned(plain, change), by_plain);
+  };
+  expect([](LearnerSettings& s) { s.cost.kind = TrainingCost::Kind::kPlain; }, true, false, false);
+  expect([](LearnerSettings& s) { s.cost.margin = 0.3; }, true, true, false);
+  expect([](LearnerSettings& s) { s.cost.distance_weight = 0.3; }, true, true, false);
+  expect([](LearnerSettings& s) { s.estimator.pairs = 77; }, true, false, false);
+  expect([](LearnerSettings& s) { s.sigma = 0.7; }, true, false, false);
+  expect([](LearnerSettings& s) { s.policy_gradient.episodes = 7; }, false, true, true);
+  expect([](LearnerSettings& s) { s.policy_gradient.clip = 0.7; }, false, true, false);
+  expect([](LearnerSettings& s) { s.policy_gradient.hard_share = 0.7; }, false, true, false);
+  expect([](LearnerSettings& s) { s.step.step = 0.7; }, true, true, true);
+  // Read under another rule than the one that is set, which is by gradient and power.
+  expect([](LearnerSettings& s) { s.stop.window = 77; }, false, false, false);
+  expect([](LearnerSettings& s) { s.step.last = 0.7; }, false, false, false);
+  expect([](LearnerSettings& s) { s.stock_worlds = 77; }, false, false, false);
+  expect([](LearnerSettings& s) { s.stop.threshold = 77; }, true, true, true);
 }
 
 TEST(Warnings, SayThatNoAdoptionCanHappen) {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
+#include <map>
 
 #include "fedgen/base/check.h"
 #include "fedgen/certify/bounds.h"
@@ -13,10 +13,14 @@ namespace fedgen {
 
 std::vector<Racer> Racers(const Finalists& finalists, const Mlp& shape) {
   std::vector<Racer> racers;
-  std::set<std::string> entered;  // hashes
+  std::map<std::string, std::size_t> entered;  // by hash
   const auto enter = [&](std::string name, std::span<const float> theta) {
-    if (!entered.insert(HashOf(theta)).second) return;
-    racers.push_back({std::move(name), MlpOf(shape, theta), {}});
+    const auto [place, is_new] = entered.try_emplace(HashOf(theta), racers.size());
+    if (is_new) {
+      racers.push_back({std::move(name), MlpOf(shape, theta)});
+    } else {
+      racers[place->second].also.push_back(std::move(name));
+    }
   };
   for (const Submission& final : finalists.finals) {
     enter("final-" + final.learner.name(), final.theta);

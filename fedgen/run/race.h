@@ -20,7 +20,8 @@ namespace fedgen {
 struct Racer {
   std::string name;  // "final-3", "incumbent", "average"
   Mlp policy;
-  Tally tally;  // over the worlds of the race
+  Tally tally{};                    // over the worlds of the race
+  std::vector<std::string> also{};  // names of others that hold the same policy
 };
 
 enum class Prize {

@@ -50,6 +50,8 @@ TEST(Racers, AreTheFinalsTheIncumbentAndTheMean) {
   const std::vector<Racer> racers = Racers(finalists, Shape(task));
   EXPECT_THAT(Names(racers), ElementsAre("final-1", "final-2", "final-4"));
   EXPECT_EQ(racers[2].policy.parameters, c.parameters);
+  EXPECT_THAT(racers[0].also, ElementsAre("incumbent"));
+  EXPECT_THAT(racers[1].also, ElementsAre("final-3"));
   // Moved on from what it submitted: the incumbent runs under its own name.
   finalists.incumbent = Final(0, d);
   finalists.average = ThetaOf(Net(task, 5));

@@ -88,6 +88,7 @@ std::string RunSummaryJson(const RunSummary& summary) {
   }
   for (const Racer& racer : summary.race) {
     json["race"].push_back(DriverJson(racer.name, racer.tally));
+    if (!racer.also.empty()) json["race"].back()["also"] = racer.also;
   }
   if (!summary.race.empty()) json["winner"] = summary.race[summary.winner].name;
   if (summary.baselines) AddBaselines(*summary.baselines, json);
