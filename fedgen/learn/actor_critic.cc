@@ -51,28 +51,16 @@ ActorCritic::ActorCritic(const NetworkShape& policy, const NetworkShape& critic,
   }
 }
 
-void ActorCritic::Value(Experience& experience) {
-  constexpr std::int64_t kEpisodesAtOnce = 16;
-  const std::int64_t num_episodes = std::ssize(experience.episodes);
-  OrderedParallelFor((num_episodes + kEpisodesAtOnce - 1) / kEpisodesAtOnce, num_threads_, window(),
-                     [&](std::int64_t task, int index) {
-                       const std::int64_t begin = task * kEpisodesAtOnce;
-                       const std::int64_t end = std::min(begin + kEpisodesAtOnce, num_episodes);
-                       for (std::int64_t episode = begin; episode < end; ++episode) {
-                         ValueEpisode(static_cast<std::size_t>(episode), WorkerOf(index),
-                                      experience);
-                       }
-                     },
-                     [](std::int64_t) {});
-}
-
-void ActorCritic::ValueEpisode(std::size_t episode, Worker& worker, Experience& experience) const {
-  const auto num_steps = static_cast<std::size_t>(experience.episodes[episode].steps);
-  for (std::size_t time = 0; time < num_steps; time += kRows) {
-    const std::size_t step = experience.FirstStep(episode) + time;
-    const std::size_t count = std::min(kRows, num_steps - time);
-    Forward(kernel_, critic_, experience.RowsFrom(step, count), worker.critic_pass,
-            std::span(experience.values).subspan(step, count));
+void ActorCritic::Value(std::size_t first, std::size_t count, int worker, Experience& experience) {
+  NetworkWorkspace& room = WorkerOf(worker).critic_pass;
+  for (std::size_t episode = first; episode < first + count; ++episode) {
+    const auto num_steps = static_cast<std::size_t>(experience.episodes[episode].steps);
+    for (std::size_t time = 0; time < num_steps; time += kRows) {
+      const std::size_t step = experience.FirstStep(episode) + time;
+      const std::size_t rows = std::min(kRows, num_steps - time);
+      Forward(kernel_, critic_, experience.RowsFrom(step, rows), room,
+              std::span(experience.values).subspan(step, rows));
+    }
   }
 }
 

@@ -25,8 +25,10 @@ class ActorCritic {
   void SetPolicy(std::span<const float> parameters) { policy_.Pack(parameters); }
   void SetCritic(std::span<const float> parameters) { critic_.Pack(parameters); }
 
-  /// Writes what the critic expects in every step into experience.values.
-  void Value(Experience& experience);
+  /// Writes what the critic expects in every step of the episodes [first, first + count) into
+  /// experience.values. `worker` in [0, num_threads) is whose room this uses: threads that call at
+  /// the same time have one each.
+  void Value(std::size_t first, std::size_t count, int worker, Experience& experience);
 
   /// The clipped loss of a policy that drove with noise of this spread (Eq. 49).
   struct Clipped {
@@ -67,7 +69,6 @@ class ActorCritic {
     std::vector<double> world;
   };
 
-  void ValueEpisode(std::size_t episode, Worker& worker, Experience& experience) const;
   void PassBlock(const Experience& experience, std::span<const std::uint32_t> samples,
                  const std::optional<Clipped>& loss, Worker& worker, Block& block) const;
   void AddEpisode(const Experience& experience, std::size_t episode, float spread, Worker& worker,

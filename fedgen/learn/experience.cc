@@ -184,6 +184,10 @@ std::int64_t Explore(const Practice& practice, Experience& experience) {
         const std::int64_t count =
             std::min<std::int64_t>(kEpisodesAtOnce, practice.episodes - first);
         steps[at] += explorers[at]->Run(first, count);
+        if (practice.on_driven) {
+          practice.on_driven(practice.first + static_cast<std::size_t>(first),
+                             static_cast<std::size_t>(count), worker);
+        }
       },
       [](std::int64_t) {});
   return std::accumulate(steps.begin(), steps.end(), std::int64_t{0});

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -112,6 +113,10 @@ struct Practice {
   bool way = false;       // distances are along the way around obstacles
   Kernel kernel = Kernel::kScalar;
   int num_threads = 1;
+  /// Called when episodes [first, first + count) of the experience have been driven, on the thread
+  /// that drove them, whose caches still hold them. `worker` is in [0, num_threads) and used by one
+  /// thread at a time.
+  std::function<void(std::size_t first, std::size_t count, int worker)> on_driven;
 };
 
 /// Drives the practice's episodes with noise and writes them down. Threads and kernel change no

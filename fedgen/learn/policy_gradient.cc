@@ -31,7 +31,7 @@ enum : std::uint64_t { kWorlds = 0, kNoise = 1 };
 // Under the key of an improvement.
 enum : std::uint64_t { kShuffles = 0, kRefit = 1 };
 
-constexpr std::size_t kEpisodesAtOnce = 128;  // that a thread credits
+constexpr std::size_t kEpisodesAtOnce = 128;  // that a thread judges
 constexpr OptimizerOptions kCriticOptimizer = {OptimizerOptions::Kind::kAdam};
 
 // Brings a gradient down to the limit; 0 is no limit.
@@ -221,12 +221,17 @@ Look PolicyGradient::Measure(int k, int num_rounds, std::span<const float> theta
   look.episodes = value.episodes;
 
   Follow(theta);
-  look.episodes += Practise(k, num_rounds, key.Fork(kPractice));
-  if (!plain() && !state_.critic_fits) {
+  // A critic that does not fit yet learns from these episodes before it judges them.
+  const bool fits = plain() || state_.critic_fits;
+  if (fits) networks_->SetCritic(state_.critic);
+  look.episodes += Practise(k, num_rounds, key.Fork(kPractice), fits);
+  if (!fits) {
     FitCritic(settings_.options.refit_epochs, settings_.options.critic_step,
               key.Fork(kPractice).Fork(kRefit));
+    networks_->SetCritic(state_.critic);
+    ForEpisodes([this](const PracticeGround& ground, std::size_t first, std::size_t count,
+                       int worker) { Judge(ground, first, count, worker); });
   }
-  Judge();
   measurement_ = {};
   measurement_.y = value.y;
   if (NeedsGradient()) {
@@ -248,8 +253,8 @@ Look PolicyGradient::Measure(int k, int num_rounds, std::span<const float> theta
   return look;
 }
 
-// Drives with noise through fresh worlds, and through some that failed before.
-std::int64_t PolicyGradient::Practise(int k, int num_rounds, Key key) {
+// Drives with noise through fresh worlds, and through some that failed before; judges on the way.
+std::int64_t PolicyGradient::Practise(int k, int num_rounds, Key key, bool judge) {
   noise_ = NoiseOf(k, num_rounds);
   Experience::Shape shape;
   for (const PracticeGround& ground : settings_.grounds) {
@@ -288,6 +293,11 @@ std::int64_t PolicyGradient::Practise(int k, int num_rounds, Key key) {
     practice.way = Reward().way;
     practice.kernel = settings_.kernel;
     practice.num_threads = settings_.num_threads;
+    if (judge) {
+      practice.on_driven = [this, index](std::size_t begin, std::size_t count, int worker) {
+        Judge(settings_.grounds[index], begin, count, worker);
+      };
+    }
     Explore(practice, *experience_);
     KeepHardWorlds(index, first, keys);
     first += static_cast<std::size_t>(practice.episodes);
@@ -316,35 +326,43 @@ void PolicyGradient::KeepHardWorlds(std::size_t ground, std::size_t first,
   hard.resize(std::min(hard.size(), keys.size()));
 }
 
-// How much better it went than expected, in every ground.
-void PolicyGradient::Credit(double trace) {
-  const double discount = plain() ? 1 : settings_.options.discount;
+// How much better it went than expected.
+void PolicyGradient::Credit(const PracticeGround& ground, std::size_t first, std::size_t count,
+                            double trace) {
+  GiveCredit(Reward(), ground.task.episode, plain() ? 1 : settings_.options.discount, trace, first,
+             count, *experience_);
+}
+
+// What the critic expected, and how much better it went than that.
+void PolicyGradient::Judge(const PracticeGround& ground, std::size_t first, std::size_t count,
+                           int worker) {
+  networks_->Value(first, count, worker, *experience_);
+  Credit(ground, first, count, plain() ? 1 : settings_.options.trace);
+}
+
+// All episodes, some at a time, on all threads.
+void PolicyGradient::ForEpisodes(const EpisodesWork& work) const {
   std::size_t first = 0;
   for (const PracticeGround& ground : settings_.grounds) {
     const auto episodes = static_cast<std::size_t>(ground.episodes);
     OrderedParallelFor(
         static_cast<std::int64_t>((episodes + kEpisodesAtOnce - 1) / kEpisodesAtOnce),
         settings_.num_threads, settings_.num_threads,
-        [&](std::int64_t task, int /*worker*/) {
+        [&](std::int64_t task, int worker) {
           const std::size_t begin = static_cast<std::size_t>(task) * kEpisodesAtOnce;
-          GiveCredit(Reward(), ground.task.episode, discount, trace, first + begin,
-                     std::min(kEpisodesAtOnce, episodes - begin), *experience_);
+          work(ground, first + begin, std::min(kEpisodesAtOnce, episodes - begin), worker);
         },
         [](std::int64_t) {});
     first += episodes;
   }
 }
 
-void PolicyGradient::Judge() {
-  networks_->SetCritic(state_.critic);
-  networks_->Value(*experience_);
-  Credit(plain() ? 1 : settings_.options.trace);
-}
-
 // The critic alone, to what the episodes really gave.
 void PolicyGradient::FitCritic(int epochs, double step, Key key) {
   std::ranges::fill(experience_->values, 0.0F);
-  Credit(1);
+  ForEpisodes([this](const PracticeGround& ground, std::size_t first, std::size_t count, int) {
+    Credit(ground, first, count, 1);
+  });
   for (int epoch = 0; epoch < epochs; ++epoch) {
     TakeSteps(0, step, key.Fork(static_cast<std::uint64_t>(epoch)));
   }

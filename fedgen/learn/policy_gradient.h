@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -121,10 +122,14 @@ class PolicyGradient final : public Improver {
   bool plain() const { return settings_.options.method == PolicyGradientOptions::Method::kPlain; }
   bool NeedsGradient() const;
   void Follow(std::span<const float> theta);
-  std::int64_t Practise(int k, int num_rounds, Key key);
+  std::int64_t Practise(int k, int num_rounds, Key key, bool judge);
   void KeepHardWorlds(std::size_t ground, std::size_t first, std::span<const Key> keys);
-  void Credit(double trace);
-  void Judge();
+  /// Episodes [first, first + count) of a ground; `worker` as in Practice::on_driven.
+  using EpisodesWork = std::function<void(const PracticeGround& ground, std::size_t first,
+                                          std::size_t count, int worker)>;
+  void ForEpisodes(const EpisodesWork& work) const;
+  void Credit(const PracticeGround& ground, std::size_t first, std::size_t count, double trace);
+  void Judge(const PracticeGround& ground, std::size_t first, std::size_t count, int worker);
   void FitCritic(int epochs, double step, Key key);
   void EstimateGradient();
   void NormaliseAdvantages();
