@@ -60,6 +60,11 @@ std::string MadeForText(const Mlp& mlp) {
 Result<void> RunPolicyNew(const PolicyNewCommand& command) {
   FEDGEN_TRY(CheckEnding(command.output));
   const Config config = FEDGEN_TRY(LoadConfig(command.config, command.overrides));
+  if (config.training.normalisation != Normalisation::kNone || !config.imitate.empty()) {
+    PrintError(
+        "warning: policy.normalisation and policy.imitate are a learner's to carry out, when a run "
+        "begins: this policy has neither\n");
+  }
   Mlp mlp = ShapeOf(config.training);
   DrawParameters(Key(command.seed).Fork(Stream::kInitialPolicy), config.initial_half_width, mlp);
   FEDGEN_TRY(SavePolicy(mlp, command.output, WhatIfExists(command.force)));

@@ -466,7 +466,8 @@ Result<void> CheckFlags(const ReproduceCommand& command,
   }
   for (const NamedExperiment& experiment : wanted) {
     for (const std::string& given : command.overrides) {
-      if (std::ranges::find(experiment.sets, KeyOf(given)) == experiment.sets.end()) continue;
+      const auto is_set = [&](const std::string& key) { return Sets(given, key); };
+      if (std::ranges::none_of(experiment.sets, is_set)) continue;
       return Error{ErrorCode::kUsage,
                    fmt::format("--set {}: {} sets this key itself", given, experiment.name)};
     }

@@ -19,9 +19,8 @@ namespace {
 Result<std::vector<std::string>> OverridesOf(const TrainCommand& command) {
   std::vector<std::string> overrides = command.overrides;
   for (const std::string& given : overrides) {
-    const std::string key = KeyOf(given);
-    const bool twice = (command.learners > 0 && key == "federation.learners") ||
-                       (!command.algorithm.empty() && key == "federation.algorithm");
+    const bool twice = (command.learners > 0 && Sets(given, "federation.learners")) ||
+                       (!command.algorithm.empty() && Sets(given, "federation.algorithm"));
     if (!twice) continue;
     return Error{ErrorCode::kUsage,
                  fmt::format("--set {}: this key is already set by a flag", given)};

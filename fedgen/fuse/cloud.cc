@@ -60,8 +60,13 @@ bool Cloud::IsPolicy(std::span<const float> theta) const {
 Result<void> Cloud::Check(const Submission& s) const {
   const bool sound = IsPolicy(s.theta) && s.hash == HashOf(s.theta) && s.y >= 0 && s.y <= 1 &&
                      s.b >= 0 && std::isfinite(s.b) && state_.members.contains(s.origin);
-  if (!sound) return Refused(s.learner, "submits what is no measurement of a policy of this run");
-  return {};
+  if (sound) return {};
+  const bool diverged = !std::ranges::all_of(s.theta, [](float x) { return std::isfinite(x); });
+  return Refused(s.learner,
+                 diverged
+                     ? "its policy is no longer made of finite numbers: its steps are too long "
+                       "(learner.step)"
+                     : "submits what is no measurement of a policy of this run");
 }
 
 // One more was heard. The last completes the step.

@@ -164,7 +164,7 @@ TEST(Cloud, RefusesWhatIsNoMeasurement) {
                   s.theta[1] = std::numeric_limits<float>::infinity();
                   s.hash = HashOf(s.theta);
                 }),
-                no);
+                "its policy is no longer made of finite numbers");
   ExpectRefused(spoiled([](Submission& s) { s.origin = LearnerId(9); }), no);
   const auto said = [&](const std::function<void(RoundMessage&)>& spoil) {
     RoundMessage message = Says(1, Make(kA, 1, kA, 0.5, {1, 2}));

@@ -240,14 +240,21 @@ Look PolicyGradient::Measure(int k, int num_rounds, std::span<const float> theta
     look.z_norm = norm;
     look.spread = measurement_.spread;
     look.threshold = ThresholdFor(settings_.stop, measurement_, state_.stop);
-    // An automatic threshold that will stop the learner before it has moved.
-    const bool first = settings_.stop.rule == StopOptions::Rule::kAuto && !state_.stop.threshold;
+    // A threshold that will stop the learner before it has moved.
+    const bool automatic = settings_.stop.rule == StopOptions::Rule::kAuto;
+    const bool first = automatic ? !state_.stop.threshold : k == 1;
     const double threshold = look.threshold.value_or(0);
     if (first && norm < threshold) {
-      look.remark = fmt::format(
-          "stops at once: |z| = {:.3g} is below q = 4 x spread = {:.3g}; more episodes in a round "
-          "(learner.policy_gradient.episodes) lower the spread",
-          norm, threshold);
+      look.remark =
+          automatic
+              ? fmt::format(
+                    "stops at once: |z| = {:.3g} is below q = 4 x spread = {:.3g}; more episodes "
+                    "in a round (learner.policy_gradient.episodes) lower the spread",
+                    norm, threshold)
+              : fmt::format(
+                    "stops at once: |z| = {:.3g} is below learner.threshold = {:.3g}; with "
+                    "learner.stop = \"never\" it would learn",
+                    norm, threshold);
     }
   }
   return look;

@@ -80,8 +80,12 @@ std::string BaselinesText(const RunSummary& summary, const Baselines& baselines)
                     " (a search that knows the map finds a way in {} of the {} in which nobody "
                     "arrived)\n",
                     Grouped(crossable.crossed - drivers), Counted(crossable.searched, "episode"));
-  return text + ComparisonText(baselines.with_gap_follower,
-                               SafeRate(summary.race[summary.winner].tally),
+  const double winner = SafeRate(summary.race[summary.winner].tally);
+  if (baselines.with_straight.verdict == Comparison::Verdict::kWorse) {
+    text += fmt::format("driving straight ahead does better here ({:.4f} against {:.4f}, 99 %)\n",
+                        SafeRate(baselines.drivers.front().tally), winner);
+  }
+  return text + ComparisonText(baselines.with_gap_follower, winner,
                                SafeRate(baselines.drivers.back().tally));
 }
 

@@ -137,6 +137,12 @@ TEST(RunSummaryText, SaysHowGoodItCouldBe) {
       RunSummaryText(summary),
       HasSubstr("\nbest.fgp does better than the gap follower, which learns nothing (0.9000 "
                 "against 0.9600, 99 %)\n"));
+  EXPECT_THAT(RunSummaryText(summary), Not(HasSubstr("driving straight")));
+  baselines.with_straight.verdict = Comparison::Verdict::kWorse;
+  EXPECT_THAT(RunSummaryText(summary), HasSubstr("\ndriving straight ahead does better here ("));
+  EXPECT_THAT(RunSummaryText(summary), Not(HasSubstr("the same policy")));
+  summary.race[0].also = {"final-7", "incumbent"};
+  EXPECT_THAT(RunSummaryText(summary), HasSubstr("\n    the same policy: final-7, incumbent\n"));
 }
 
 }  // namespace

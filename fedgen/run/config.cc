@@ -299,8 +299,19 @@ Result<Config> ParseConfig(std::string_view text, const std::string& name,
   return config;
 }
 
-std::string KeyOf(const std::string& override_text) {
-  return override_text.substr(0, override_text.find_first_of(" \t="));
+bool Sets(const std::string& override_text, std::string_view key) {
+  OptionValue root{OptionValue::Table()};
+  if (!ApplyOverride(override_text, root)) return false;
+  const OptionValue* at = &root;
+  while (at->is_table()) {
+    const std::size_t dot = key.find('.');
+    const auto found = at->table()->find(std::string(key.substr(0, dot)));
+    if (found == at->table()->end()) return false;
+    at = &found->second;
+    if (dot == std::string_view::npos) return true;
+    key.remove_prefix(dot + 1);
+  }
+  return true;  // a group that is no table: wrong, and nobody else's to set
 }
 
 Result<Config> LoadConfig(const std::string& path, std::span<const std::string> overrides) {

@@ -54,8 +54,9 @@ void SetRounds(int rounds, Config& config);
 Result<Config> ParseConfig(std::string_view text, const std::string& name,
                            std::span<const std::string> overrides = {});
 
-/// The key of an override: `federation.rounds` of `federation.rounds = 3`.
-std::string KeyOf(const std::string& override_text);
+/// Whether an override sets this key, however it is spelled: `federation.rounds` is set by
+/// `federation.rounds=3` and by `federation = {rounds = 3}`.
+bool Sets(const std::string& override_text, std::string_view key);
 
 Result<Config> LoadConfig(const std::string& path, std::span<const std::string> overrides = {});
 

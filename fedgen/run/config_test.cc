@@ -426,5 +426,16 @@ TEST(Config, RefusesNetworksThatNoMemoryHolds) {
   EXPECT_TRUE(ParseConfig("", "c.toml", fits));
 }
 
+TEST(Sets, KnowsAKeyHoweverItIsSpelled) {
+  for (const char* text : {"federation.rounds=3", " federation.rounds = 3", "federation . rounds=3",
+                           "\"federation\".rounds=3", "federation={rounds=3}", "federation=3"}) {
+    EXPECT_TRUE(Sets(text, "federation.rounds")) << text;
+  }
+  for (const char* text :
+       {"federation.learners=3", "federation={learners=3}", "rounds=3", "=", ""}) {
+    EXPECT_FALSE(Sets(text, "federation.rounds")) << text;
+  }
+}
+
 }  // namespace
 }  // namespace fedgen

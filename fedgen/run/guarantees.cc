@@ -2,6 +2,7 @@
 #include "fedgen/run/guarantees.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -334,21 +335,69 @@ class LearnerOptionList : public PathVisitor {
   bool takes_stock_;
 };
 
-// "margin = 0.1: has no effect" for whatever somebody has set though nothing reads it. Options at
-// their defaults may not have been set by anybody.
-std::vector<std::string> IdleOptions(const TrainingSettings& settings) {
+// The option because of which nobody reads another one.
+std::string CauseOf(std::string_view idle, const LearnerSettings& learner) {
+  if (idle == "threshold" || idle == "window" || idle == "tolerance") return "stop";
+  if (idle == "step_exponent" || idle == "last_step") return "schedule";
+  if (idle.starts_with("stock_")) return "stock_every";
+  const bool by_method =
+      ByPolicyGradient(learner) &&
+      (idle.starts_with("policy_gradient.") || idle == "margin" || idle == "distance_weight");
+  return by_method ? "policy_gradient.method" : "estimator";
+}
+
+// What is to be said of learners, each under the numbers of those that it is true of.
+class Remarks {
+ public:
+  void Add(std::size_t learner, std::string text) { of_[std::move(text)].push_back(learner + 1); }
+  void AppendTo(std::size_t num_learners, std::vector<std::string>& warnings) const {
+    for (const auto& [text, learners] : of_) {
+      const bool all = learners.size() == num_learners;
+      warnings.push_back(all ? text
+                             : fmt::format("{} {}: {}",
+                                           learners.size() == 1 ? "learner" : "learners",
+                                           fmt::join(learners, ", "), text));
+    }
+  }
+
+ private:
+  std::map<std::string, std::vector<std::size_t>> of_;
+};
+
+// "margin = 0.1: has no effect" for whatever somebody has set though nothing reads it (options at
+// their defaults may not have been set by anybody), and schedules that rise. Where one learner
+// stands for all, its settings count.
+void AddRemarks(const TrainingSettings& settings, std::vector<std::string>& warnings) {
+  const bool one = settings.federation.algorithm == Algorithm::kCentralized ||
+                   settings.federation.algorithm == Algorithm::kSingle;
+  const std::size_t num_learners = one ? 1 : settings.learners.size();
   const LearnerOptionList defaults{LearnerSettings()};
-  std::vector<std::string> idle;
-  for (const LearnerSettings& learner : settings.learners) {
+  Remarks remarks;
+  for (std::size_t index = 0; index < num_learners; ++index) {
+    const LearnerSettings& learner = settings.learners[index];
     const LearnerOptionList list(learner);
     for (const std::string& name : list.idle) {
       const std::string& value = list.values.at(name);
       if (value == defaults.values.at(name)) continue;
-      std::string text = fmt::format("{} = {}: has no effect", name, value);
-      if (std::ranges::find(idle, text) == idle.end()) idle.push_back(std::move(text));
+      const std::string cause = CauseOf(name, learner);
+      remarks.Add(index, fmt::format("{} = {}: has no effect with {} = {}", name, value, cause,
+                                     list.values.at(cause)));
+    }
+    const auto rises = [&](std::string_view from, double first, std::string_view to, double last) {
+      if (last <= first) return;
+      remarks.Add(index, fmt::format("{} = {} is above {} = {}: it grows from round to round", to,
+                                     last, from, first));
+    };
+    if (learner.step.schedule == StepOptions::Schedule::kGeometric) {
+      rises("step", learner.step.step, "last_step", learner.step.last);
+    }
+    const PolicyGradientOptions& gradient = learner.policy_gradient;
+    if (ByPolicyGradient(learner) && gradient.method == PolicyGradientOptions::Method::kPpo) {
+      rises("policy_gradient.noise", gradient.noise, "policy_gradient.last_noise",
+            gradient.last_noise);
     }
   }
-  return idle;
+  remarks.AppendTo(num_learners, warnings);
 }
 
 }  // namespace
@@ -359,10 +408,14 @@ std::vector<std::string> Warnings(const TrainingSettings& given) {
   if (IsEmpty(settings.task.world)) warnings.emplace_back(kEmptyWorldWarning);
   if (settings.federation.algorithm == Algorithm::kFedGen && settings.learners.size() > 1 &&
       LeastPairOfBiases(settings) >= 1) {
+    const bool given_b =
+        Any(settings, [](const auto& s) { return s.bias.kind == BiasOptions::Kind::kGiven; });
     warnings.push_back(fmt::format(
-        "b = {:.4g}: no adoption can happen, since it needs y_j + b < y_i - b and y is in "
-        "[0, 1]; b < 0.5 needs more than {:.0f} worlds a round",
-        BiasRange(settings).low, std::floor(2 * std::log(2 / settings.gamma))));
+        "b = {:.4g}: no adoption can happen, since it needs y_j + b < y_i - b and y is in [0, 1]{}",
+        BiasRange(settings).low,
+        given_b ? ""
+                : fmt::format("; b < 0.5 needs more than {:.0f} worlds a round",
+                              std::floor(2 * std::log(2 / settings.gamma)))));
   }
   if (AnyOwnWorlds(settings)) {
     warnings.emplace_back(
@@ -386,9 +439,7 @@ std::vector<std::string> Warnings(const TrainingSettings& given) {
         "rest = true: has no effect for a learner that never adopts (stop = \"never\" and "
         "stock_every = 0)");
   }
-  for (const std::string& option : IdleOptions(given)) {
-    warnings.push_back(option + ", as the learner's other options are");
-  }
+  AddRemarks(given, warnings);
   return warnings;
 }
 

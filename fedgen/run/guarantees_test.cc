@@ -286,6 +286,34 @@ TEST(Warnings, NameOptionsThatNothingReads) {
   expect([](LearnerSettings& s) { s.stop.threshold = 77; }, true, true, true);
 }
 
+TEST(Warnings, SayWhoseOptionAndWhy) {
+  TrainingSettings settings = AsAssumed();
+  settings.learners[3].policy_gradient.noise = 0.7;
+  EXPECT_THAT(
+      Warnings(settings),
+      ::testing::Contains("learner 4: policy_gradient.noise = 0.7: has no effect with estimator = "
+                          "\"evolution\""));
+  settings.federation.algorithm = Algorithm::kCentralized;  // the first stands for all
+  EXPECT_THAT(Warnings(settings), IsEmpty());
+  settings.learners[0].policy_gradient.noise = 0.7;
+  EXPECT_THAT(Warnings(settings),
+              ::testing::Contains("policy_gradient.noise = 0.7: has no effect with "
+                                  "estimator = \"evolution\""));
+}
+
+TEST(Warnings, NameSchedulesThatRise) {
+  TrainingSettings settings = AsAssumed();
+  for (LearnerSettings& learner : settings.learners) {
+    learner.step.schedule = StepOptions::Schedule::kGeometric;
+    learner.step.step = learner.step.last = 0.01;
+  }
+  EXPECT_THAT(Warnings(settings), IsEmpty());
+  for (LearnerSettings& learner : settings.learners) learner.step.last = 0.02;
+  EXPECT_THAT(
+      Warnings(settings),
+      ::testing::Contains("last_step = 0.02 is above step = 0.01: it grows from round to round"));
+}
+
 TEST(Warnings, SayThatNoAdoptionCanHappen) {
   TrainingSettings settings = AsAssumed();
   settings.gamma = 0.01;

@@ -335,6 +335,23 @@ Result<LocalRun> StartRun(Config config, std::uint64_t seed, const std::string& 
       std::move(files), identity, {std::move(config), seed}, false, std::move(given.warnings)};
 }
 
+namespace {
+
+// The schedules of a learner that come to an end.
+std::vector<std::string> WhatArrives(const LearnerSettings& learner) {
+  std::vector<std::string> what;
+  if (learner.step.schedule == StepOptions::Schedule::kGeometric) {
+    what.emplace_back("the step arrives at learner.last_step");
+  }
+  if (ByPolicyGradient(learner) &&
+      learner.policy_gradient.method == PolicyGradientOptions::Method::kPpo) {
+    what.emplace_back("the noise arrives at learner.policy_gradient.last_noise");
+  }
+  return what;
+}
+
+}  // namespace
+
 Result<LocalRun> ReopenRun(const std::string& directory, int rounds) {
   RunFiles files = FEDGEN_TRY(OpenRun(directory));
   const RunIdentity identity = FEDGEN_TRY(LoadRunIdentity(files));
@@ -344,10 +361,10 @@ Result<LocalRun> ReopenRun(const std::string& directory, int rounds) {
   if (extended) SetRounds(rounds, config);
   std::vector<std::string> warnings;
   if (const int arrives = config.learner.step.rounds; extended && 0 < arrives && arrives < rounds) {
-    warnings.push_back(
-        fmt::format("the step arrives at learner.last_step in round {} and stays there "
-                    "(learner.schedule_rounds)",
-                    arrives));
+    for (const std::string& what : WhatArrives(config.learner)) {
+      warnings.push_back(
+          fmt::format("{} in round {} and stays there (learner.schedule_rounds)", what, arrives));
+    }
   }
   return LocalRun{std::move(files),
                   identity,

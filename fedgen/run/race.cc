@@ -122,6 +122,10 @@ Baselines MeasureBaselines(
   std::vector<bool> somebody = race.somebody_arrived;
   std::vector<bool> arrived;
   std::int64_t done_before = 0;
+  // The winner was chosen in these worlds: the risk is split among all that it could have been, and
+  // among the drivers.
+  const double comparisons = static_cast<double>(num_racers) * std::size(Baselines::kDrivers);
+  const double confidence = 1 - (1 - kComparisonConfidence) / comparisons;
   for (const std::string_view name : Baselines::kDrivers) {
     const auto policy = BuiltInPolicy(name);
     FEDGEN_CHECK(policy.has_value(), "no built-in policy {}", name);
@@ -131,11 +135,9 @@ Baselines MeasureBaselines(
         });
     done_before += tally.episodes;
     result.drivers.push_back({std::string(name), tally});
+    (name == "straight" ? result.with_straight : result.with_gap_follower) =
+        Compare(race.winner_arrived, arrived, options.starts_per_world, confidence);
   }
-  // The winner was chosen in these worlds: the risk is split among all that it could have been.
-  const double confidence = 1 - (1 - kComparisonConfidence) / static_cast<double>(num_racers);
-  result.with_gap_follower =  // the last that drove
-      Compare(race.winner_arrived, arrived, options.starts_per_world, confidence);
   result.crossable = FindCrossable(task, worlds, options, somebody, on_search);
   return result;
 }

@@ -82,8 +82,10 @@ struct Baseline {
 struct Baselines {
   static constexpr std::array<std::string_view, 2> kDrivers = {"straight", "gap-follower"};
   std::vector<Baseline> drivers;  // by kDrivers
-  Comparison with_gap_follower;   // the winner is the first; holds for whoever won
-  Crossable crossable;            // by a racer, a baseline or a way that the search found
+  // The winner is the first. All hold at once, for whoever won.
+  Comparison with_straight;
+  Comparison with_gap_follower;
+  Crossable crossable;  // by a racer, a baseline or a way that the search found
 };
 
 /// Measures them in the worlds of a race among num_racers. on_drive and on_search may be empty.

@@ -36,6 +36,7 @@ void AddBaselines(const Baselines& baselines, Json& json) {
                                {"searched", crossable.searched},
                                {"expansions", crossable.expansions}});
   const Comparison& comparison = baselines.with_gap_follower;
+  json["winner_against_straight"] = NameOf(baselines.with_straight.verdict);
   json["winner_against_gap_follower"] = {{"verdict", NameOf(comparison.verdict)},
                                          {"confidence", kComparisonConfidence},
                                          {"only_winner", comparison.only_first},

@@ -112,10 +112,12 @@ MemoryPart ExperiencePart(std::string_view option, int episodes, int horizon, in
 // What learners by policy gradients need: the host's one record of steps, and each one's critic.
 // That one is kept, packed twice, summed and remembered twice in double: 9 copies, and 2 more for
 // each thread.
-MemoryPart PolicyGradientPart(const std::vector<LearnerSettings>& learners, int horizon,
-                              int num_inputs, int num_threads) {
+std::vector<MemoryPart> PolicyGradientParts(const std::vector<LearnerSettings>& learners,
+                                            int horizon, int num_inputs, int num_threads) {
   int most_episodes = 0;
   double critics = 0;
+  std::int64_t num_critics = 0;
+  std::vector<int> first_hidden;
   for (const LearnerSettings& learner : learners) {
     if (!ByPolicyGradient(learner)) continue;
     most_episodes = std::max(most_episodes, learner.policy_gradient.episodes);
@@ -123,11 +125,14 @@ MemoryPart PolicyGradientPart(const std::vector<LearnerSettings>& learners, int 
     std::ranges::copy(learner.policy_gradient.critic_hidden, std::back_inserter(critic.sizes));
     critic.sizes.push_back(1);
     critics += static_cast<double>(NumParameters(critic)) * sizeof(float) * (9 + 2 * num_threads);
+    if (num_critics++ == 0) first_hidden = learner.policy_gradient.critic_hidden;
   }
-  MemoryPart part =
-      ExperiencePart("learner.policy_gradient.episodes", most_episodes, horizon, num_inputs);
-  part.bytes += critics;
-  return part;
+  return {
+      ExperiencePart("learner.policy_gradient.episodes", most_episodes, horizon, num_inputs),
+      {fmt::format("learner.policy_gradient.critic_hidden = [{}]", fmt::join(first_hidden, ", ")),
+       fmt::format("{}, each with several copies of its parameters",
+                   Counted(num_critics, "critic")),
+       critics}};
 }
 
 }  // namespace
@@ -196,7 +201,10 @@ std::vector<MemoryPart> MemoryOf(const Config& config, int num_threads) {
   }
   const int horizon = training.task.episode.horizon;
   if (num_searching < num_learners) {
-    parts.push_back(PolicyGradientPart(learners, horizon, shape.num_inputs(), num_threads));
+    for (MemoryPart& part :
+         PolicyGradientParts(learners, horizon, shape.num_inputs(), num_threads)) {
+      parts.push_back(std::move(part));
+    }
   }
   if (!config.imitate.empty()) {
     parts.push_back(ExperiencePart("policy.imitation_episodes", training.imitation.episodes,

@@ -82,10 +82,13 @@ TEST(MemoryOf, CountsTheStepsThatPolicyGradientsKeep) {
   config.training.learners[1].policy_gradient.episodes = 2000;  // the others have 1024
   const double critics = 3 * 131 * 4 * (9 + 2 * 2);
   std::vector<MemoryPart> parts = MemoryOf(config, 2);
-  ASSERT_EQ(parts.size(), 5U);  // no directions
+  ASSERT_EQ(parts.size(), 6U);  // no directions
   EXPECT_EQ(parts[4].option, "learner.policy_gradient.episodes = 2000");
   EXPECT_EQ(parts[4].why, "2,000 episodes x 100 steps x 35 numbers");
-  EXPECT_EQ(parts[4].bytes, 2000.0 * 100 * 35 * 4 + critics);
+  EXPECT_EQ(parts[4].bytes, 2000.0 * 100 * 35 * 4);
+  EXPECT_EQ(parts[5].option, "learner.policy_gradient.critic_hidden = [5]");
+  EXPECT_EQ(parts[5].why, "3 critics, each with several copies of its parameters");
+  EXPECT_EQ(parts[5].bytes, critics);
   const Result<void> refused = CheckMemory(parts, 1e7, ErrorCode::kConfig);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().message.substr(0, 66),
@@ -101,11 +104,12 @@ TEST(MemoryOf, CountsTheStepsThatPolicyGradientsKeep) {
   config.training.imitation.episodes = 500;
   config.imitate = "gap-follower";
   parts = MemoryOf(config, 2);
-  ASSERT_EQ(parts.size(), 7U);
+  ASSERT_EQ(parts.size(), 8U);
   EXPECT_THAT(parts[4].why, testing::StartsWith("1 learner x 30 directions x "));
-  EXPECT_EQ(parts[5].bytes, 2000.0 * 100 * 35 * 4 + critics * 2 / 3);
-  EXPECT_EQ(parts[6].option, "policy.imitation_episodes = 500");
-  EXPECT_EQ(parts[6].bytes, 500.0 * 100 * 35 * 4);
+  EXPECT_EQ(parts[5].bytes, 2000.0 * 100 * 35 * 4);
+  EXPECT_EQ(parts[6].bytes, critics * 2 / 3);
+  EXPECT_EQ(parts[7].option, "policy.imitation_episodes = 500");
+  EXPECT_EQ(parts[7].bytes, 500.0 * 100 * 35 * 4);
 }
 
 // The same as driving each by itself, and equal ones only once.
