@@ -292,13 +292,13 @@ TEST(Warnings, SayWhoseOptionAndWhy) {
   EXPECT_THAT(
       Warnings(settings),
       ::testing::Contains("learner 4: policy_gradient.noise = 0.7: has no effect with estimator = "
-                          "\"evolution\""));
+                          "'evolution'"));
   settings.federation.algorithm = Algorithm::kCentralized;  // the first stands for all
   EXPECT_THAT(Warnings(settings), IsEmpty());
   settings.learners[0].policy_gradient.noise = 0.7;
   EXPECT_THAT(Warnings(settings),
               ::testing::Contains("policy_gradient.noise = 0.7: has no effect with "
-                                  "estimator = \"evolution\""));
+                                  "estimator = 'evolution'"));
 }
 
 TEST(Warnings, NameSchedulesThatRise) {
