@@ -60,7 +60,7 @@ Result<std::string> ReadFile(const std::string& path, std::size_t max_bytes) {
   }
 }
 
-Result<AtomicFile> AtomicFile::Create(const std::string& path, IfExists if_exists) {
+Result<AtomicFile> AtomicFile::Create(const std::string& path, IfExists if_exists, Access access) {
   if (path.empty()) return Error{ErrorCode::kUsage, "output path is empty"};
   struct stat status{};
   if (::lstat(path.c_str(), &status) == 0) {
@@ -83,8 +83,8 @@ Result<AtomicFile> AtomicFile::Create(const std::string& path, IfExists if_exist
     return Error{ErrorCode::kIo, fmt::format("{}: cannot create: {}", path, code.message())};
   }
   // A file without a name vanishes with the program, however that ends.
-  const int nameless =
-      ::open(DirectoryOf(path).c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, mode_t{0666});
+  const mode_t mode = access == Access::kOwner ? 0600 : 0666;
+  const int nameless = ::open(DirectoryOf(path).c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, mode);
   if (nameless >= 0) return AtomicFile(path, "", nameless, if_exists);
   if (errno != EOPNOTSUPP && errno != EISDIR) return IoError(path, "cannot create");
   // Some file systems have no nameless files: a temporary name beside the destination then.
@@ -92,9 +92,11 @@ Result<AtomicFile> AtomicFile::Create(const std::string& path, IfExists if_exist
   const int descriptor = ::mkostemp(temporary_path.data(), O_CLOEXEC);
   if (descriptor < 0) return IoError(path, "cannot create");
   // mkostemp makes private files; give ours the rights the user's umask asks for.
-  const mode_t mask = ::umask(0);
-  ::umask(mask);
-  ::fchmod(descriptor, 0666 & ~mask);
+  if (access == Access::kUmask) {
+    const mode_t mask = ::umask(0);
+    ::umask(mask);
+    ::fchmod(descriptor, mode & ~mask);
+  }
   return AtomicFile(path, temporary_path, descriptor, if_exists);
 }
 
@@ -156,8 +158,8 @@ Result<void> AtomicFile::Commit() {
 }
 
 Result<void> WriteFileAtomically(const std::string& path, std::string_view bytes,
-                                 IfExists if_exists) {
-  Result<AtomicFile> file = AtomicFile::Create(path, if_exists);
+                                 IfExists if_exists, Access access) {
+  Result<AtomicFile> file = AtomicFile::Create(path, if_exists, access);
   if (!file) return file.error();
   if (Result<void> written = file->Write(bytes); !written) return written;
   return file->Commit();

@@ -16,6 +16,10 @@ Result<std::string> ReadFile(const std::string& path, std::size_t max_bytes);
 
 enum class IfExists { kRefuse, kReplace };
 
+/// Who may read a new file: those whom the user's umask lets, or its owner alone (0600), from its
+/// first byte on. The latter is for keys.
+enum class Access { kUmask, kOwner };
+
 // A file that has no name yet. Commit() syncs it and gives it its name in one step; without
 // Commit(), or if the program is killed, it vanishes and the destination stays as it was. With
 // kRefuse an existing destination is an error at Create() and, should it appear meanwhile, at
@@ -23,7 +27,8 @@ enum class IfExists { kRefuse, kReplace };
 // destination are made.
 class AtomicFile {
  public:
-  static Result<AtomicFile> Create(const std::string& path, IfExists if_exists);
+  static Result<AtomicFile> Create(const std::string& path, IfExists if_exists,
+                                   Access access = Access::kUmask);
   AtomicFile(AtomicFile&& other) noexcept;
   AtomicFile& operator=(AtomicFile&&) = delete;
   AtomicFile(const AtomicFile&) = delete;
@@ -48,7 +53,7 @@ class AtomicFile {
 
 /// Create, Write and Commit in one call.
 Result<void> WriteFileAtomically(const std::string& path, std::string_view bytes,
-                                 IfExists if_exists);
+                                 IfExists if_exists, Access access = Access::kUmask);
 
 /// Appends to a file, creating it if need be, and syncs it. For logs: a file that grows row by row
 /// and may end in half a row if the program is killed meanwhile.

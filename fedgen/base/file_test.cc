@@ -274,6 +274,42 @@ TEST_F(AtomicFileTest, ObeysTheUmask) {
   EXPECT_EQ(status.st_mode & 0777, 0640U);
 }
 
+// The rights of the files below `directory` that this process has open, by their descriptors: a
+// file without a name is seen this way too.
+std::vector<mode_t> ModesOfOpenFiles(const std::string& directory) {
+  std::vector<mode_t> modes;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;  // the iterator's own descriptor
+    const std::string target = std::filesystem::read_symlink(entry.path(), gone).string();
+    struct stat status{};
+    if (target.starts_with(directory + "/") && ::stat(entry.path().c_str(), &status) == 0) {
+      modes.push_back(status.st_mode & 0777);
+    }
+  }
+  return modes;
+}
+
+TEST_F(AtomicFileTest, OfTheOwnerIsUnreadableToOthersBeforeItsFirstByte) {
+  const mode_t before = ::umask(0);
+  Result<AtomicFile> file = AtomicFile::Create(Path("key"), IfExists::kRefuse, Access::kOwner);
+  ::umask(before);
+  ASSERT_TRUE(file);
+  EXPECT_THAT(ModesOfOpenFiles(path()), ElementsAre(0600U));
+  ASSERT_TRUE(file->Write("secret"));
+  ASSERT_TRUE(file->Commit());
+  struct stat status{};
+  ASSERT_EQ(::stat(Path("key").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0600U);
+}
+
+TEST_F(AtomicFileTest, OfTheOwnerReplacesOneThatOthersCouldRead) {
+  ASSERT_TRUE(WriteFileAtomically(Path("key"), "old", IfExists::kRefuse));
+  ASSERT_TRUE(WriteFileAtomically(Path("key"), "new", IfExists::kReplace, Access::kOwner));
+  struct stat status{};
+  ASSERT_EQ(::stat(Path("key").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0600U);
+}
+
 TEST_F(AtomicFileTest, RefusesALinkThatLeadsNowhere) {
   std::filesystem::create_symlink(Path("nowhere"), Path("out"));
   const Result<AtomicFile> refused = AtomicFile::Create(Path("out"), IfExists::kRefuse);

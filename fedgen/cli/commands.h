@@ -179,6 +179,53 @@ struct ReproduceCommand {
 };
 Result<void> RunReproduce(const ReproduceCommand& command);
 
+/// Whose certificate it is, in the verbs of fedgen pki: one of the two.
+struct PkiPeer {
+  std::uint32_t learner = 0;  // from 1; 0: not given
+  bool cloud = false;
+  std::vector<std::string> hosts{};  // of the Cloud: DNS names and IP addresses
+};
+
+/// fedgen pki init: a new authority.
+struct PkiInitCommand {
+  std::string directory;
+  std::string name;
+};
+Result<void> RunPkiInit(const PkiInitCommand& command);
+
+/// fedgen pki request: a private key, and a request for its certificate.
+struct PkiRequestCommand {
+  std::string directory;
+  PkiPeer peer;
+};
+Result<void> RunPkiRequest(const PkiRequestCommand& command);
+
+/// fedgen pki sign: makes a certificate of a request.
+struct PkiSignCommand {
+  std::string directory;  // of the authority
+  std::string request;
+  PkiPeer peer;
+  std::string output;
+  int days = 365;
+  bool again = false;  // though the peer has one
+  bool force = false;
+};
+Result<void> RunPkiSign(const PkiSignCommand& command);
+
+/// fedgen pki revoke: takes certificates back.
+struct PkiRevokeCommand {
+  std::string directory;    // of the authority
+  std::string certificate;  // this one; or all of a peer
+  PkiPeer peer;
+};
+Result<void> RunPkiRevoke(const PkiRevokeCommand& command);
+
+/// fedgen pki show: describes a certificate, a request or a revocation list.
+struct PkiShowCommand {
+  std::string file;
+};
+Result<void> RunPkiShow(const PkiShowCommand& command);
+
 /// What happens to an existing file: --force replaces it.
 inline IfExists WhatIfExists(bool force) { return force ? IfExists::kReplace : IfExists::kRefuse; }
 

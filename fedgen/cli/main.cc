@@ -56,6 +56,11 @@ std::function<std::string(const std::string&)> InRange(std::int64_t low, std::in
   };
 }
 
+// CLI11 would read 010 as 8, which is another learner.
+std::string CheckNoLeadingZero(const std::string& text) {
+  return text.starts_with('0') ? Refusal(text, "without leading zeros") : "";
+}
+
 std::string CheckAlgorithm(const std::string& text) {
   if (std::ranges::find(kWords<Algorithm>, text) != kWords<Algorithm>.end()) return "";
   return Refusal(text, fmt::format("one of {}", fmt::join(kWords<Algorithm>, ", ")));
@@ -392,6 +397,57 @@ void AddConfigExplain(CLI::App& config, Work& work) {
   verb->add_flag("--markdown", command->markdown, "all, as the tables of docs/configuration.md");
 }
 
+// Whose certificate: --learner N, or --cloud.
+CLI::Option* AddPeer(CLI::App* verb, PkiPeer& peer) {
+  CLI::Option* const learner =
+      AddInteger(verb, "--learner", peer.learner, "a learner, by its number", 1,
+                 std::numeric_limits<std::uint32_t>::max())
+          ->check(CheckNoLeadingZero);
+  return verb->add_flag("--cloud", peer.cloud, "the Cloud")->excludes(learner);
+}
+
+void AddPeerWithHosts(CLI::App* verb, PkiPeer& peer) {
+  CLI::Option* const cloud = AddPeer(verb, peer);
+  AddName(verb, "--host", peer.hosts,
+          "DNS names and IP addresses by which learners reach the Cloud; repeatable", "H[,H...]")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->needs(cloud);
+}
+
+void AddPki(CLI::App& pki, Work& work) {
+  const auto [init, made] = AddVerb(pki, "init", "Make an authority", RunPkiInit, work);
+  AddName(init, "directory", made->directory, "directory to create", "DIR")->required();
+  AddName(init, "--name", made->name, "name of the federation", "NAME")->required();
+
+  const auto [request, asked] =
+      AddVerb(pki, "request", "Make a private key, and a request to send to the operator",
+              RunPkiRequest, work);
+  AddName(request, "directory", asked->directory, "directory for node.key and node.csr", "DIR")
+      ->required();
+  AddPeerWithHosts(request, asked->peer);
+
+  const auto [sign, granted] =
+      AddVerb(pki, "sign", "Sign a request: its key gets the name you say", RunPkiSign, work);
+  AddName(sign, "directory", granted->directory, "directory of the authority", "DIR")->required();
+  AddName(sign, "request", granted->request, "request, a .csr file")->required();
+  AddPeerWithHosts(sign, granted->peer);
+  AddName(sign, "-o,--output", granted->output, "certificate to write")->required();
+  AddInteger(sign, "--days", granted->days, "how long it is valid [365]", 1, 36500, "D");
+  sign->add_flag("--again", granted->again, "renew: though there is a certificate of this name");
+  AddForce(sign, granted->force);
+
+  const auto [revoke, taken] =
+      AddVerb(pki, "revoke", "Take back a certificate, or all of a learner", RunPkiRevoke, work);
+  AddName(revoke, "directory", taken->directory, "directory of the authority", "DIR")->required();
+  AddName(revoke, "certificate", taken->certificate, "certificate, a .pem file");
+  AddPeer(revoke, taken->peer);
+
+  const auto [show, shown] = AddVerb(
+      pki, "show", "Describe a certificate, a request or a revocation list", RunPkiShow, work);
+  AddName(show, "file", shown->file, "a .pem or .csr file")->required();
+}
+
 // A verb that only groups others.
 CLI::App& AddGroup(CLI::App& app, const char* name, const char* help) {
   CLI::App* const group = app.add_subcommand(name, help);
@@ -415,6 +471,7 @@ void AddVerbs(CLI::App& app, Work& work) {
   AddPolicyNew(policy, work);
   AddPolicyShow(policy, work);
   AddPolicyConvert(policy, work);
+  AddPki(AddGroup(app, "pki", "Certificates: who is who in a federation"), work);
   AddConfigExplain(AddGroup(app, "config", "Say what the options of a configuration mean"), work);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "fedgen/fuse/cloud.h"
 #include "fedgen/fuse/host.h"
 #include "fedgen/learn/analytic_testing.h"
+#include "fedgen/learn/estimator.h"
 #include "fedgen/learn/gradient_search.h"
 
 namespace fedgen {
@@ -148,6 +150,64 @@ inline Federation MakeAnalyticFederation(const FederationOptions& options,
                                        UniformTheta(key, f.kappa.size(), half_width), seed));
   }
   return {options, std::move(learners)};
+}
+
+// ---- Learners that are spread over hosts: the same bytes, however they reach each other. ----
+
+inline constexpr int kSpreadLearners = 8;
+
+struct SpreadCase {
+  const char* name;
+  FederationOptions options;
+  bool stock = false;
+  bool rest = false;
+};
+
+inline std::vector<SpreadCase> SpreadCases() {
+  return {{"fedgen", {.rounds = 60}},
+          {"fedgen_stock", {.rounds = 60}, true},
+          {"fedgen_rest", {.rounds = 60}, true, true},
+          {"fedgen_averages", {.rounds = 40, .average_every = 3}, true},
+          {"fedgen_budget", {.rounds = 60, .episodes = 9000}},
+          {"fedavg", {.algorithm = Algorithm::kFedAvg, .rounds = 30}},
+          {"local", {.algorithm = Algorithm::kLocal, .rounds = 20}}};
+}
+
+inline std::unique_ptr<Learner> MakeSpreadLearner(const SpreadCase& c, int index) {
+  TestLearnerOptions options;
+  options.bias = 0.06;
+  options.step.step = 0.3;
+  options.sigma_rate = 1;
+  options.optimizer.kind = OptimizerOptions::Kind::kAdam;
+  options.stop.threshold = 0.25;
+  if (c.options.algorithm == Algorithm::kFedAvg) options.stop.rule = StopOptions::Rule::kNever;
+  if (c.stock) {
+    options.stock_every = 7;
+    options.stock_worlds = 400;
+    options.candidate_worlds = 400;
+  }
+  options.rest = c.rest;
+  EstimatorOptions estimator;
+  estimator.pairs = 6;
+  // Two learners share their beginning, so that origins differ from learners.
+  const auto begins_as = static_cast<std::uint64_t>(index == 5 ? 2 : index);
+  return MakeTestLearner(
+      index, options,
+      MakeEstimator(estimator, MakeAnalyticCosts(ThreeWells(), 10), Kernel::kScalar, 1),
+      UniformTheta(Key(4).Fork(begins_as), 2, 3), Key(11));
+}
+
+/// All that the learners of these hosts remember, in the order of their numbers.
+inline std::string BytesOfLearners(const std::vector<const Host*>& hosts) {
+  std::map<LearnerId, const Learner*> learners;
+  for (const Host* host : hosts) {
+    for (const auto& learner : host->learners()) learners[learner->id()] = learner.get();
+  }
+  Writer writer;
+  for (const auto& [id, learner] : learners) {
+    writer(learner->state(), learner->improver().SaveState());
+  }
+  return writer.Take();
 }
 
 }  // namespace fedgen

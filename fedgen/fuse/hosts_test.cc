@@ -15,12 +15,11 @@
 #include "fedgen/base/hash.h"
 #include "fedgen/fuse/checkpoint.h"
 #include "fedgen/fuse/federation_testing.h"
-#include "fedgen/learn/estimator.h"
 
 namespace fedgen {
 namespace {
 
-constexpr int kLearners = 8;
+constexpr int kLearners = kSpreadLearners;
 
 // A network of hosts around one Cloud. Nothing is delivered while a host computes; when all wait,
 // messages are taken from the heap in an order that the seed draws. Some stay behind for later,
@@ -135,37 +134,6 @@ class NetworkExchange final : public Exchange {
   Network& network_;
 };
 
-struct Case {
-  const char* name;
-  FederationOptions options;
-  bool stock = false;
-  bool rest = false;
-};
-
-std::unique_ptr<Learner> MakeLearner(const Case& c, int index) {
-  TestLearnerOptions options;
-  options.bias = 0.06;
-  options.step.step = 0.3;
-  options.sigma_rate = 1;
-  options.optimizer.kind = OptimizerOptions::Kind::kAdam;
-  options.stop.threshold = 0.25;
-  if (c.options.algorithm == Algorithm::kFedAvg) options.stop.rule = StopOptions::Rule::kNever;
-  if (c.stock) {
-    options.stock_every = 7;
-    options.stock_worlds = 400;
-    options.candidate_worlds = 400;
-  }
-  options.rest = c.rest;
-  EstimatorOptions estimator;
-  estimator.pairs = 6;
-  // Two learners share their beginning, so that origins differ from learners.
-  const auto begins_as = static_cast<std::uint64_t>(index == 5 ? 2 : index);
-  return MakeTestLearner(
-      index, options,
-      MakeEstimator(estimator, MakeAnalyticCosts(ThreeWells(), 10), Kernel::kScalar, 1),
-      UniformTheta(Key(4).Fork(begins_as), 2, 3), Key(11));
-}
-
 struct Ran {
   std::string learners;  // all states, by id
   std::string finalists;
@@ -175,7 +143,7 @@ struct Ran {
 };
 
 // Runs to the end with learners split into hosts of this size.
-Ran RunToEnd(const Case& c, int host_size, std::uint64_t seed) {
+Ran RunToEnd(const SpreadCase& c, int host_size, std::uint64_t seed) {
   std::vector<LearnerId> ids;
   for (std::uint32_t i = 0; i < kLearners; ++i) ids.emplace_back(i);
   std::ranges::reverse(ids);  // the Cloud does not care
@@ -183,7 +151,7 @@ Ran RunToEnd(const Case& c, int host_size, std::uint64_t seed) {
   std::vector<std::unique_ptr<Host>> hosts;
   for (int first = 0; first < kLearners; first += host_size) {
     std::vector<std::unique_ptr<Learner>> learners;
-    for (int i = first; i < first + host_size; ++i) learners.push_back(MakeLearner(c, i));
+    for (int i = first; i < first + host_size; ++i) learners.push_back(MakeSpreadLearner(c, i));
     hosts.push_back(std::make_unique<Host>(c.options, std::move(learners)));
   }
   Network network(cloud, static_cast<int>(hosts.size()), seed);
@@ -199,16 +167,12 @@ Ran RunToEnd(const Case& c, int host_size, std::uint64_t seed) {
   }
   for (std::thread& thread : threads) thread.join();
   Ran ran;
-  Writer writer;
-  for (std::uint32_t i = 0; i < kLearners; ++i) {
-    for (const auto& host : hosts) {
-      const Learner* learner = host->Find(LearnerId(i));
-      if (learner == nullptr) continue;
-      writer(learner->state(), learner->improver().SaveState());
-      ran.adoptions += learner->state().adoptions;
-    }
+  std::vector<const Host*> all;
+  for (const auto& host : hosts) {
+    all.push_back(host.get());
+    for (const auto& learner : host->learners()) ran.adoptions += learner->state().adoptions;
   }
-  ran.learners = writer.Take();
+  ran.learners = BytesOfLearners(all);
   ran.finalists = finalists.front();
   for (const std::string& other : finalists) EXPECT_EQ(other, ran.finalists);
   ran.cloud = CheckpointToBytes(CloudCheckpoint{"", cloud.state()});
@@ -217,10 +181,10 @@ Ran RunToEnd(const Case& c, int host_size, std::uint64_t seed) {
   return ran;
 }
 
-class HostsTest : public ::testing::TestWithParam<Case> {};
+class HostsTest : public ::testing::TestWithParam<SpreadCase> {};
 
 TEST_P(HostsTest, GiveTheSameBytesHoweverLearnersAreSpread) {
-  const Case& c = GetParam();
+  const SpreadCase& c = GetParam();
   const Ran together = RunToEnd(c, kLearners, 1);
   std::int64_t repeated = 0;
   for (const int host_size : {8, 4, 1}) {
@@ -240,15 +204,8 @@ TEST_P(HostsTest, GiveTheSameBytesHoweverLearnersAreSpread) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Algorithms, HostsTest,
-    ::testing::Values(Case{"fedgen", {.rounds = 60}}, Case{"fedgen_stock", {.rounds = 60}, true},
-                      Case{"fedgen_rest", {.rounds = 60}, true, true},
-                      Case{"fedgen_averages", {.rounds = 40, .average_every = 3}, true},
-                      Case{"fedgen_budget", {.rounds = 60, .episodes = 9000}},
-                      Case{"fedavg", {.algorithm = Algorithm::kFedAvg, .rounds = 30}},
-                      Case{"local", {.algorithm = Algorithm::kLocal, .rounds = 20}}),
-    [](const auto& test) { return std::string(test.param.name); });
+INSTANTIATE_TEST_SUITE_P(Algorithms, HostsTest, ::testing::ValuesIn(SpreadCases()),
+                         [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace
 }  // namespace fedgen

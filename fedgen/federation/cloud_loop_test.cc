@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fedgen/federation/cloud_loop.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+
+#include "fedgen/base/file_testing.h"
+
+namespace fedgen {
+namespace {
+
+using ::testing::HasSubstr;
+using Answered = Result<std::optional<StepAnswer>>;
+
+// A store that refuses to write when it is told to, and counts its writes.
+class MoodyStore final : public Store {
+ public:
+  Result<void> Begin(const RunHeader&) override { return {}; }
+  Result<std::vector<RunHeader>> Runs() override { return std::vector<RunHeader>(); }
+  Result<std::optional<StoredRun>> Load(const std::string&) override {
+    return std::optional<StoredRun>();
+  }
+  Result<void> Append(const std::string&, std::span<const StoredMessage> messages) override {
+    if (full) return Error{ErrorCode::kIo, "cloud.db: the disk is full"};
+    for (const StoredMessage& message : messages) kept.push_back(message.sequence);
+    return {};
+  }
+  Result<void> Compact(const std::string&, std::int64_t, const std::string&) override { return {}; }
+  Result<std::vector<StoredMessage>> MessagesOf(const std::string&, LearnerId) override {
+    return std::vector<StoredMessage>();
+  }
+  Result<void> Backup(const std::string&) override { return {}; }
+
+  std::atomic<bool> full = false;
+  std::vector<std::int64_t> kept;  // sequence numbers
+};
+
+class CloudLoopTest : public ::testing::Test {
+ protected:
+  void Start(std::chrono::milliseconds patience) {
+    std::vector<ServedRun> runs;
+    runs.push_back(
+        *ServedRun::Open({"run", {.rounds = 2}, {LearnerId(0), LearnerId(1)}, 1}, store_));
+    loop_ = std::make_unique<CloudLoop>(std::move(runs), patience);
+  }
+  std::future<Answered> Say(const StepMessage& message, const std::string& run = "run") {
+    auto promise = std::make_shared<std::promise<Answered>>();
+    loop_->Post({run, message, [promise](Answered answer) { promise->set_value(answer); }});
+    return promise->get_future();
+  }
+  static JoinMessage Join(std::uint32_t learner) { return {LearnerId(learner), {1}}; }
+
+  MoodyStore store_;
+  std::unique_ptr<CloudLoop> loop_;
+};
+
+TEST_F(CloudLoopTest, AnswersEverybodyWhenTheLastIsHeard) {
+  Start(std::chrono::hours(1));
+  std::future<Answered> first = Say(Join(0));
+  std::future<Answered> second = Say(Join(1));
+  for (std::future<Answered>* each : {&first, &second}) {
+    const Answered answer = each->get();
+    ASSERT_TRUE(answer) << answer.error().message;
+    ASSERT_TRUE(answer->has_value());
+    EXPECT_EQ(std::get<Welcome>(**answer).origin, LearnerId(0));
+  }
+  loop_->Stop();
+  EXPECT_THAT(store_.kept, ::testing::ElementsAre(1, 2));
+}
+
+TEST_F(CloudLoopTest, TellsWhoWaitsTooLongToAskAgain) {
+  Start(std::chrono::milliseconds(1));
+  const Answered answer = Say(Join(0)).get();
+  ASSERT_TRUE(answer);
+  EXPECT_FALSE(answer->has_value());
+  const Answered again = Say(Join(0)).get();  // a repetition: nothing more is kept
+  ASSERT_TRUE(again);
+  EXPECT_FALSE(again->has_value());
+  loop_->Stop();
+  EXPECT_THAT(store_.kept, ::testing::ElementsAre(1));
+}
+
+TEST_F(CloudLoopTest, AcknowledgesNothingThatIsNotOnTheDisk) {
+  Start(std::chrono::hours(1));
+  store_.full = true;
+  const Answered refused = Say(Join(0)).get();
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kIo);
+  EXPECT_THAT(refused.error().message, HasSubstr("the disk is full"));
+  EXPECT_FALSE(Say(Join(1)).get());  // the step is complete, and still nobody hears so
+  store_.full = false;
+  for (const std::uint32_t learner : {0U, 1U}) {
+    const Answered answer = Say(Join(learner)).get();
+    ASSERT_TRUE(answer) << answer.error().message;
+    EXPECT_TRUE(answer->has_value());
+  }
+  loop_->Stop();
+  EXPECT_THAT(store_.kept, ::testing::ElementsAre(1, 2));
+}
+
+TEST_F(CloudLoopTest, RefusesEquivocationStrangersAndUnknownRuns) {
+  Start(std::chrono::milliseconds(1));
+  ASSERT_TRUE(Say(Join(0)).get());
+  const Answered other = Say(JoinMessage{LearnerId(0), {2}}).get();
+  ASSERT_FALSE(other);
+  EXPECT_THAT(other.error().message, HasSubstr("says something else than before"));
+  EXPECT_FALSE(Say(Join(7)).get());
+  EXPECT_FALSE(Say(Join(1), "elsewhere").get());
+  EXPECT_FALSE(Say(CloseMessage{LearnerId(1), 1, LearnerId(1), false}).get());
+  loop_->Stop();
+  EXPECT_THAT(store_.kept, ::testing::ElementsAre(1));
+}
+
+TEST_F(CloudLoopTest, LeavesNobodyWaitingWhenItStops) {
+  Start(std::chrono::hours(1));
+  std::future<Answered> waiting = Say(Join(0));
+  loop_->Stop();
+  const Answered answer = waiting.get();
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().code, ErrorCode::kIo);  // it may be tried again, elsewhere or later
+  EXPECT_THAT(store_.kept, ::testing::ElementsAre(1));
+  EXPECT_FALSE(Say(Join(1)).get());
+  EXPECT_THAT(store_.kept, ::testing::ElementsAre(1));
+}
+
+}  // namespace
+}  // namespace fedgen

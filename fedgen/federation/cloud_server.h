@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fedgen/base/result.h"
+#include "fedgen/federation/served_run.h"
+#include "fedgen/federation/tls.h"
+
+namespace fedgen {
+
+// A Cloud that learners reach over gRPC, with TLS on both sides. It decodes, asks the loop, and
+// encodes; who may speak for whom is decided by the certificate of the connection.
+
+struct CloudServerOptions {
+  std::string listen = "127.0.0.1:0";  // host:port; port 0 is one that the kernel chooses
+  TlsIdentity tls;
+  /// How long a message waits for its answer before its sender is told to ask again.
+  std::chrono::milliseconds patience{10000};
+  std::size_t max_message_bytes = std::size_t{64} << 20;  // a longer one is refused unread
+};
+
+class CloudServer {
+ public:
+  /// The runs' store must outlive the server, which alone uses it.
+  static Result<std::unique_ptr<CloudServer>> Start(const CloudServerOptions& options,
+                                                    std::vector<ServedRun> runs);
+  /// Answers those who wait that they may ask again, and ends.
+  ~CloudServer();
+  CloudServer(const CloudServer&) = delete;
+  CloudServer& operator=(const CloudServer&) = delete;
+
+  int port() const;
+
+ private:
+  struct Parts;  // gRPC's
+  explicit CloudServer(std::unique_ptr<Parts> parts);
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace fedgen

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fedgen/federation/steps.h"
+#include "fedgen/federation/tls.h"
+#include "fedgen/fuse/exchange.h"
+
+namespace fedgen {
+
+// The exchange of a host whose Cloud is somewhere else: gRPC, with TLS on both sides.
+//
+// A message is sent until it is answered. The Cloud may be down, restarted, slow or elsewhere: the
+// same message goes out again after a pause that grows and is never twice the same, to the next of
+// its addresses. What the Cloud refuses is an error at once: another try would be refused too.
+
+struct RemoteExchangeOptions {
+  std::vector<std::string> addresses;  // host:port of the Cloud, at least one
+  std::string run;                     // its name
+  TlsIdentity tls;
+  std::chrono::milliseconds deadline{30000};  // of one try
+  std::chrono::milliseconds first_pause{50};  // before the second try, about
+  std::chrono::milliseconds longest_pause{5000};
+  /// After so long without an answer it is an error; 0 for never.
+  std::chrono::milliseconds give_up{0};
+  /// Told when a try came to nothing and another one follows: what was wrong. From any thread.
+  std::function<void(const std::string& trouble)> on_trouble{};
+};
+
+class RemoteExchange final : public Exchange {
+ public:
+  explicit RemoteExchange(RemoteExchangeOptions options);
+  ~RemoteExchange() override;
+
+  Result<std::vector<Welcome>> Join(std::span<const JoinMessage> messages) override;
+  Result<RoundAnswer> Submit(std::span<const RoundMessage> messages) override;
+  Result<Ending> Close(std::span<const CloseMessage> messages) override;
+  Result<Finalists> Finish(std::span<const FinalMessage> messages) override;
+
+  /// Messages that were sent, and their bytes, so far: repetitions too, without what TLS and HTTP/2
+  /// add.
+  std::int64_t num_sent() const { return num_sent_; }
+  std::int64_t bytes_sent() const { return bytes_sent_; }
+
+ private:
+  struct Channels;  // gRPC's
+  Result<StepAnswer> Ask(const StepMessage& message);
+  template <typename Answer, typename Message>
+  Result<std::vector<Answer>> AskAll(std::span<const Message> messages);
+  void Pause(int tries) const;
+
+  RemoteExchangeOptions options_;
+  std::unique_ptr<Channels> channels_;
+  std::atomic<std::size_t> address_ = 0;  // the one that answered last
+  std::atomic<std::int64_t> num_sent_ = 0, bytes_sent_ = 0;
+};
+
+}  // namespace fedgen

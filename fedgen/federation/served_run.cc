@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fedgen/federation/served_run.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "fedgen/base/hash.h"
+#include "fedgen/base/option.h"
+#include "fedgen/fuse/checkpoint.h"
+
+namespace fedgen {
+namespace {
+
+// The policy that a message brings besides those of submissions, which the Cloud checks itself.
+Result<void> CheckSize(const StepMessage& message, std::uint64_t num_parameters) {
+  const auto* join = std::get_if<JoinMessage>(&message);
+  if (join == nullptr || join->theta.size() == num_parameters) return {};
+  return Error{ErrorCode::kMismatch,
+               fmt::format("learner {}: begins with a policy of {} parameters, the run has {}",
+                           join->learner.name(), join->theta.size(), num_parameters)};
+}
+
+}  // namespace
+
+std::string ServedSettings::Text() const {
+  std::vector<std::uint32_t> numbers;
+  numbers.reserve(learners.size());
+  for (const LearnerId learner : learners) numbers.push_back(learner.number());
+  return fmt::format(
+      "algorithm = {}\nrounds = {}\nepisodes = {}\naverage_every = {}\nparameters = {}\n"
+      "learners = {}\n",
+      NameOf(options.algorithm), options.rounds, options.episodes, options.average_every,
+      num_parameters, fmt::join(numbers, " "));
+}
+
+Result<ServedRun> ServedRun::Open(const ServedSettings& settings, Store& store) {
+  const std::string text = settings.Text();
+  FEDGEN_TRY(store.Begin({settings.run, text}));
+  ServedRun run(settings.run, Sha256Hex(text), settings.num_parameters,
+                Cloud(settings.options, settings.learners), store);
+  const std::optional<StoredRun> stored = FEDGEN_TRY(store.Load(settings.run));
+  if (stored) FEDGEN_TRY(run.GoOn(*stored));
+  return run;
+}
+
+// The snapshot, then what came after it. The order of messages within a step does not matter, but
+// it is the one in which they were acknowledged.
+Result<void> ServedRun::GoOn(const StoredRun& stored) {
+  const std::string name = fmt::format("run {}", name_);
+  if (!stored.snapshot.empty()) {
+    const CloudCheckpoint checkpoint = FEDGEN_TRY(CloudFromBytes(stored.snapshot, name));
+    FEDGEN_TRY(Restore(checkpoint, fingerprint_, name, cloud_));
+  }
+  sequence_ = stored.snapshot_sequence;
+  for (const StoredMessage& kept : stored.messages) {
+    const Result<StepMessage> message = StepFromBytes(kept.bytes);
+    const Result<bool> heard = message ? fedgen::Hear(*message, cloud_) : message.error();
+    if (!heard || !*heard || kept.sequence != sequence_ + 1) {
+      return Error{
+          ErrorCode::kData,
+          fmt::format("{}: message {} of the store does not follow from those before it{}", name,
+                      kept.sequence, heard ? "" : fmt::format(" ({})", heard.error().message))};
+    }
+    sequence_ = kept.sequence;
+    since_snapshot_ += kept.bytes.size();
+  }
+  return {};
+}
+
+Result<void> ServedRun::Hear(const StepMessage& message) {
+  FEDGEN_TRY(CheckSize(message, num_parameters_));
+  const int step = cloud_.state().step;
+  if (!FEDGEN_TRY(fedgen::Hear(message, cloud_))) {
+    // A repetition. What was answered rounds ago is not kept, and whoever repeats it has lost more
+    // than its last round.
+    if (StepOf(cloud_, message) >= cloud_.state().step || AnswerOf(cloud_, message)) return {};
+    return Error{ErrorCode::kMismatch,
+                 fmt::format("learner {}: repeats a round that the run has left behind, the run is "
+                             "in round {}",
+                             SpeakerOf(message).name(), cloud_.round() + 1)};
+  }
+  StoredMessage kept;
+  kept.sequence = ++sequence_;
+  kept.learner = SpeakerOf(message);
+  kept.step = step;
+  kept.bytes = StepToBytes(message);
+  kept.hash = Sha256Hex(kept.bytes);
+  if (const auto* round = std::get_if<RoundMessage>(&message); round && round->submission) {
+    kept.y = round->submission->y;
+    kept.b = round->submission->b;
+  }
+  unsaved_.push_back(std::move(kept));
+  return {};
+}
+
+Result<void> ServedRun::Save() {
+  if (unsaved_.empty()) return {};
+  FEDGEN_TRY(store_->Append(name_, unsaved_));
+  for (const StoredMessage& kept : unsaved_) since_snapshot_ += kept.bytes.size();
+  unsaved_.clear();
+  if (since_snapshot_ < kSnapshotBytes) return {};
+  // The messages are safe whether or not this succeeds; the next Save() would try again.
+  const std::string snapshot = CheckpointToBytes(CloudCheckpoint{fingerprint_, cloud_.state()});
+  if (store_->Compact(name_, sequence_, snapshot)) since_snapshot_ = 0;
+  return {};
+}
+
+std::optional<StepAnswer> ServedRun::AnswerTo(const StepMessage& message) const {
+  FEDGEN_CHECK(saved(), "{} messages are not on the disk", unsaved_.size());
+  return AnswerOf(cloud_, message);
+}
+
+}  // namespace fedgen

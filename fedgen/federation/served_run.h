@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fedgen/base/result.h"
+#include "fedgen/federation/steps.h"
+#include "fedgen/federation/store.h"
+
+namespace fedgen {
+
+// A run as a Cloud serves it: the state machine, and the store that remembers what was
+// acknowledged.
+//
+//   ServedRun run = FEDGEN_TRY(ServedRun::Open(settings, store));   // new, or where it was
+//   FEDGEN_TRY(run.Hear(message));     // for as many messages as have come
+//   FEDGEN_TRY(run.Save());            // one write for all of them
+//   if (auto answer = run.AnswerTo(message)) ...
+//
+// Nobody may be told anything before Save() has succeeded. If it fails (a full disk) what was heard
+// stays unsaved, and a later Save() keeps it: nothing need be taken back, for nothing was answered.
+
+/// What a Cloud must know of a run.
+struct ServedSettings {
+  std::string run;  // its name
+  FederationOptions options;
+  std::vector<LearnerId> learners;   // at least one
+  std::uint64_t num_parameters = 0;  // of a policy
+
+  /// All of it as text, one line each: what a store compares.
+  std::string Text() const;
+};
+
+/// Not thread-safe.
+class ServedRun {
+ public:
+  /// Begins a run, or goes on with the one of this name in the store, which must have the same
+  /// settings. The store must outlive it.
+  static Result<ServedRun> Open(const ServedSettings& settings, Store& store);
+
+  /// Hears a message. What is refused, and what is a repetition, changes nothing.
+  Result<void> Hear(const StepMessage& message);
+  /// Puts everything that was heard onto the disk.
+  Result<void> Save();
+  bool saved() const { return unsaved_.empty(); }
+  /// What there is to answer. Requires saved().
+  std::optional<StepAnswer> AnswerTo(const StepMessage& message) const;
+
+  const Cloud& cloud() const { return cloud_; }
+  const std::string& name() const { return name_; }
+
+  /// A snapshot is taken when this many bytes of messages have come since the last.
+  static constexpr std::size_t kSnapshotBytes = std::size_t{1} << 20;
+
+ private:
+  ServedRun(std::string name, std::string fingerprint, std::uint64_t num_parameters, Cloud cloud,
+            Store& store)
+      : name_(std::move(name)),
+        fingerprint_(std::move(fingerprint)),
+        num_parameters_(num_parameters),
+        cloud_(std::move(cloud)),
+        store_(&store) {}
+  Result<void> GoOn(const StoredRun& stored);
+
+  std::string name_;
+  std::string fingerprint_;
+  std::uint64_t num_parameters_;
+  Cloud cloud_;
+  Store* store_;
+  std::int64_t sequence_ = 0;           // of the last message that was heard
+  std::size_t since_snapshot_ = 0;      // bytes
+  std::vector<StoredMessage> unsaved_;  // in order
+};
+
+}  // namespace fedgen

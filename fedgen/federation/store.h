@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fedgen/base/result.h"
+#include "fedgen/fuse/knowledge.h"
+
+namespace fedgen {
+
+// What a Cloud must not forget: the messages that it has acknowledged, and now and then a snapshot
+// of its state, from which later messages lead on.
+//
+//   auto store = FEDGEN_TRY(OpenStore("sqlite:cloud.db"));
+//   FEDGEN_TRY(store->Begin({"run-1", shared settings}));
+//   FEDGEN_TRY(store->Append("run-1", messages));             // on disk when it returns
+//   FEDGEN_TRY(store->Compact("run-1", 1000, state bytes));   // instead of messages 1..1000
+//   const StoredRun run = *FEDGEN_TRY(store->Load("run-1"));  // snapshot and messages after it
+//
+// A message stays as a row for ever (who, which step, its hash, y and b); its bytes, which hold a
+// policy, go with the snapshot that has swallowed them.
+
+/// A message of a learner as it is kept.
+struct StoredMessage {
+  std::int64_t sequence = 0;  // 1, 2, 3, ... within its run, in the order of acknowledgement
+  LearnerId learner;
+  int step = 0;      // of the Cloud (fuse/cloud.h)
+  std::string hash;  // SHA-256 of the bytes, 64 hexadecimal digits: what a repetition has too
+  std::optional<double> y;  // for people: what it claims, if it submits
+  std::optional<double> b;
+  std::string verdicts{};   // for later: verdicts that it carries, as bytes
+  std::string signature{};  // for later: the learner's
+  std::string bytes{};      // the message itself; empty once a snapshot has it
+
+  bool operator==(const StoredMessage&) const = default;
+};
+
+/// A run as it was begun.
+struct RunHeader {
+  std::string run;       // its name: 1 to 64 letters, digits, '-', '_' and '.'
+  std::string settings;  // what all share, as text; another text is another run
+
+  bool operator==(const RunHeader&) const = default;
+};
+
+struct StoredRun {
+  RunHeader header;
+  std::string snapshot;                 // the Cloud's state; empty before the first
+  std::int64_t snapshot_sequence = 0;   // the last message in it
+  std::vector<StoredMessage> messages;  // those after it, in order, with their bytes
+};
+
+/// Not thread-safe: one thread at a time.
+class Store {
+ public:
+  Store() = default;
+  virtual ~Store() = default;
+  Store(const Store&) = delete;
+  Store& operator=(const Store&) = delete;
+
+  /// Keeps a new run. One of this name with the same settings is left as it is; with others it is
+  /// kExists.
+  virtual Result<void> Begin(const RunHeader& header) = 0;
+  /// The runs that there are, by name.
+  virtual Result<std::vector<RunHeader>> Runs() = 0;
+  /// What is known of a run; nothing if there is none of this name.
+  virtual Result<std::optional<StoredRun>> Load(const std::string& run) = 0;
+  /// Keeps messages, all or none of them; they are on disk when it returns. Their sequence numbers
+  /// follow those that are there without a gap, they have bytes and the hash of these, and y and b
+  /// are not NaN: else kMismatch. A second message of a learner in one step is kExists. A full disk
+  /// is kIo, changes nothing, and the same call succeeds when there is space again.
+  virtual Result<void> Append(const std::string& run, std::span<const StoredMessage> messages) = 0;
+  /// Keeps a snapshot of the state after message `sequence`, and lets go of the bytes of the
+  /// messages up to it. It may not be empty, nor before the last snapshot or after the last message
+  /// (kMismatch).
+  virtual Result<void> Compact(const std::string& run, std::int64_t sequence,
+                               const std::string& snapshot) = 0;
+  /// The rows of a learner, oldest first, with their bytes if they are still there. kMismatch if
+  /// there is no such run, as for Append and Compact.
+  virtual Result<std::vector<StoredMessage>> MessagesOf(const std::string& run,
+                                                        LearnerId learner) = 0;
+  /// A copy of everything, taken while others go on; refuses a path that exists.
+  virtual Result<void> Backup(const std::string& path) = 0;
+};
+
+/// `sqlite:PATH`. The file is made if it is not there; one of an older schema is moved up, one of a
+/// newer schema is refused, and so is one that another process has open as its own. Only its owner
+/// may read it. Not for network file systems, whose locks cannot be trusted.
+Result<std::unique_ptr<Store>> OpenStore(const std::string& url);
+
+/// The same for looking at it and for Backup(), also while another process has it as its own; calls
+/// that would change it are kUsage.
+Result<std::unique_ptr<Store>> OpenStoreForReading(const std::string& url);
+
+}  // namespace fedgen

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <google/protobuf/descriptor.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <limits>
+#include <set>
+
+#include "fedgen/base/random.h"
+#include "fedgen/federation/wire-inl.h"
+
+namespace fedgen {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Draws messages and answers with everything in them that there can be.
+class Drawing {
+ public:
+  explicit Drawing(std::uint64_t seed) : key_(seed) {}
+
+  int Below(int bound) { return UniformInt(key_.Block(draws_++)[0], 0, bound - 1); }
+  LearnerId Learner() { return Below(9) == 0 ? LearnerId::Cloud() : LearnerId(Word()); }
+  std::vector<float> Theta() {
+    std::vector<float> theta(static_cast<std::size_t>(Below(5)));
+    for (float& value : theta) value = UnitFloat(Word()) - 0.5F;
+    return theta;
+  }
+  Submission Submitted() {
+    Submission s{Learner(), Below(1000), Learner(), Number(), Number(), Theta(), ""};
+    s.hash = HashOf(s.theta);
+    return s;
+  }
+  StepMessage Message() {
+    switch (Below(4)) {
+      case 0:
+        return JoinMessage{Learner(), Theta()};
+      case 1: {
+        RoundMessage m{Learner(), Below(1000), {}, {}, {}, Theta(), Below(1 << 30)};
+        if (Below(2) == 0) m.submission = Submitted();
+        for (int i = Below(3); i > 0; --i) m.judged.push_back(Submitted());
+        for (int i = Below(3); i > 0; --i) m.verdicts.push_back({Learner(), RankOf(Submitted())});
+        return m;
+      }
+      case 2:
+        return CloseMessage{Learner(), Below(1000), Learner(), Below(2) == 0};
+      default:
+        return FinalMessage{Submitted()};
+    }
+  }
+  StepAnswer Answer() {
+    switch (Below(4)) {
+      case 0:
+        return Welcome{Learner(), Theta()};
+      case 1: {
+        RoundAnswer a;
+        for (int i = Below(4); i > 0; --i) a.participants.push_back(Learner());
+        if (Below(2) == 0) a.incumbent = Submitted();
+        for (int i = Below(3); i > 0; --i) a.candidates.push_back({Learner(), Learner(), Theta()});
+        a.mean = Theta();
+        a.episodes = Below(1 << 30);
+        return a;
+      }
+      case 2:
+        return static_cast<Ending>(Below(NumValues(Ending{})));
+      default: {
+        Finalists f;
+        for (int i = Below(4); i > 0; --i) f.finals.push_back(Submitted());
+        if (Below(2) == 0) f.incumbent = Submitted();
+        f.average = Theta();
+        return f;
+      }
+    }
+  }
+
+ private:
+  std::uint32_t Word() { return key_.Block(draws_++)[0]; }
+  double Number() { return static_cast<double>(UnitFloat(Word())); }
+  Key key_;
+  std::uint64_t draws_ = 0;
+};
+
+std::string BytesOf(const StepAnswer& answer) {
+  return std::to_string(answer.index()) +
+         std::visit([](const auto& a) { return ToBytes(a); }, answer);
+}
+
+TEST(Wire, BringsEveryMessageAsItWas) {
+  Drawing drawing(1);
+  for (int i = 0; i < 1000; ++i) {
+    const StepMessage message = drawing.Message();
+    v1::StepRequest arrived;
+    ASSERT_TRUE(arrived.ParseFromString(ToWire("a run", message).SerializeAsString()));
+    EXPECT_EQ(arrived.run(), "a run");
+    const Result<StepMessage> read = FromWire(arrived);
+    ASSERT_TRUE(read) << read.error().message;
+    ASSERT_EQ(StepToBytes(*read), StepToBytes(message));
+    const Result<StepMessage> kept = StepFromBytes(StepToBytes(message));
+    ASSERT_TRUE(kept) << kept.error().message;
+    ASSERT_EQ(StepToBytes(*kept), StepToBytes(message));
+  }
+}
+
+TEST(Wire, BringsEveryAnswerAsItWas) {
+  Drawing drawing(2);
+  for (int i = 0; i < 1000; ++i) {
+    const StepAnswer answer = drawing.Answer();
+    v1::StepReply arrived;
+    ASSERT_TRUE(arrived.ParseFromString(ToWire(answer).SerializeAsString()));
+    const Result<std::optional<StepAnswer>> read = FromWire(arrived);
+    ASSERT_TRUE(read) << read.error().message;
+    ASSERT_TRUE(read->has_value());
+    ASSERT_EQ(BytesOf(**read), BytesOf(answer));
+  }
+  const Result<std::optional<StepAnswer>> pending = FromWire(ToWire(std::nullopt));
+  ASSERT_TRUE(pending);
+  EXPECT_FALSE(pending->has_value());
+}
+
+TEST(Wire, SaysWhatIsWrong) {
+  const auto problem = [](const std::function<void(v1::StepRequest&)>& change) {
+    Submission s{LearnerId(1), 2, LearnerId(1), 0.5, 0.1, {1, 2}, ""};
+    s.hash = HashOf(s.theta);
+    RoundMessage m{LearnerId(1), 3, s, {}, {}, {}, 10};
+    v1::StepRequest request = ToWire("run", m);
+    change(request);
+    const Result<StepMessage> read = FromWire(request);
+    return read ? "" : read.error().message;
+  };
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const auto submission = [](v1::StepRequest& r) {
+    return r.mutable_round()->mutable_submission();
+  };
+  EXPECT_EQ(problem([](auto&) {}), "");
+  EXPECT_EQ(problem([](auto& r) { r.clear_message(); }), "message: is missing");
+  EXPECT_THAT(problem([&](auto& r) { submission(r)->set_y(nan); }), HasSubstr("submission.y"));
+  EXPECT_THAT(problem([&](auto& r) { submission(r)->set_b(1 / 0.0); }), HasSubstr("submission.b"));
+  EXPECT_THAT(problem([&](auto& r) { submission(r)->set_hash("x"); }), HasSubstr("hexadecimal"));
+  EXPECT_THAT(problem([&](auto& r) { submission(r)->set_round(1U << 31); }), HasSubstr("round"));
+  EXPECT_THAT(problem([&](auto& r) { submission(r)->add_theta(static_cast<float>(nan)); }),
+              HasSubstr("submission.theta"));
+  EXPECT_THAT(problem([](auto& r) { r.mutable_final()->mutable_final()->set_learner(2); }),
+              HasSubstr("hash"));
+}
+
+// The letter of docs/protocol.md: all that a learner can say, by name. A new field is a new thing
+// that leaves a learner, so it must be argued there first.
+TEST(Wire, HasNoPlaceForWorlds) {
+  std::set<std::string> names;
+  const std::function<void(const google::protobuf::Descriptor*)> collect =
+      [&](const google::protobuf::Descriptor* type) {
+        for (int i = 0; i < type->field_count(); ++i) {
+          const google::protobuf::FieldDescriptor* field = type->field(i);
+          names.insert(type->name() + "." + field->name());
+          if (field->message_type() != nullptr) collect(field->message_type());
+        }
+      };
+  collect(v1::StepRequest::descriptor());
+  EXPECT_THAT(
+      names, ::testing::UnorderedElementsAre(
+                 "StepRequest.run", "StepRequest.learner", "StepRequest.join", "StepRequest.round",
+                 "StepRequest.close", "StepRequest.final", "StepRequest.signature", "Join.theta",
+                 "Round.round", "Round.submission", "Round.judged", "Round.verdicts", "Round.moved",
+                 "Round.episodes", "Close.round", "Close.origin", "Close.settled", "Final.final",
+                 "Submission.learner", "Submission.round", "Submission.origin", "Submission.y",
+                 "Submission.b", "Submission.theta", "Submission.hash", "Verdict.verifier",
+                 "Verdict.record", "Rank.bound", "Rank.learner", "Rank.round", "Rank.hash"));
+}
+
+}  // namespace
+}  // namespace fedgen
