@@ -32,14 +32,15 @@ void CloudLoop::Stop() {
 }
 
 void CloudLoop::Post(StepCall call) {
-  bool refused = false;
   {
     const std::lock_guard lock(mutex_);
-    refused = ending_;
-    if (!refused) posted_.push_back(std::move(call));
+    if (!ending_) {
+      posted_.push_back(std::move(call));
+      changed_.notify_one();
+      return;
+    }
   }
-  if (refused) return Refuse(call);
-  changed_.notify_one();
+  Refuse(call);
 }
 
 void CloudLoop::Work() {
