@@ -100,7 +100,7 @@ Result<StepAnswer> RemoteExchange::Ask(const StepMessage& message) {
 // Every learner of this host at the same time: nobody is answered before all are heard.
 template <typename Answer, typename Message>
 Result<std::vector<Answer>> RemoteExchange::AskAll(std::span<const Message> messages) {
-  std::vector<std::optional<Result<StepAnswer>>> answers(messages.size());
+  std::vector<Result<StepAnswer>> answers(messages.size(), Error{ErrorCode::kIo, "not asked"});
   std::vector<std::thread> others;
   for (std::size_t at = 1; at < messages.size(); ++at) {
     others.emplace_back([&, at] { answers[at] = Ask(messages[at]); });
@@ -108,8 +108,8 @@ Result<std::vector<Answer>> RemoteExchange::AskAll(std::span<const Message> mess
   answers.front() = Ask(messages.front());
   for (std::thread& other : others) other.join();
   std::vector<Answer> wanted;
-  for (std::optional<Result<StepAnswer>>& answer : answers) {
-    StepAnswer got = FEDGEN_TRY(*std::move(answer));
+  for (Result<StepAnswer>& answer : answers) {
+    StepAnswer got = FEDGEN_TRY(std::move(answer));
     Answer* right = std::get_if<Answer>(&got);
     if (right == nullptr) {
       return Error{ErrorCode::kData, "the Cloud answers another question than was asked"};
