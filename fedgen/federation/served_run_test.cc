@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fedgen/federation/served_run.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "fedgen/base/file_testing.h"
+#include "fedgen/fuse/checkpoint.h"
+
+namespace fedgen {
+namespace {
+
+std::string BytesOf(const ServedRun& run) {
+  return CheckpointToBytes(CloudCheckpoint{"", run.cloud().state()});
+}
+
+// Policies so large that two make a snapshot: what comes after it leads on from there.
+TEST(ServedRun, GoesOnFromASnapshotAndWhatCameAfterIt) {
+  const TemporaryDirectory directory;
+  const std::string url = "sqlite:" + directory.Path("cloud.db");
+  constexpr std::uint64_t kParameters = ServedRun::kSnapshotBytes / sizeof(float) * 3 / 4;
+  const ServedSettings settings{"run", {.rounds = 2}, {LearnerId(0), LearnerId(1)}, kParameters};
+  std::string expected;
+  {
+    const std::unique_ptr<Store> store = *OpenStore(url);
+    Result<ServedRun> run = ServedRun::Open(settings, *store);
+    ASSERT_TRUE(run) << run.error().message;
+    for (const std::uint32_t learner : {0U, 1U}) {
+      ASSERT_TRUE(run->Hear(JoinMessage{LearnerId(learner), std::vector<float>(kParameters, 1)}));
+      ASSERT_TRUE(run->Save());
+    }
+    EXPECT_EQ((*store->Load("run"))->snapshot_sequence, 2);
+    ASSERT_TRUE(run->Hear(RoundMessage{LearnerId(1), 1, {}, {}, {}, {}, 7}));
+    ASSERT_TRUE(run->Save());
+    expected = BytesOf(*run);
+  }
+  const std::unique_ptr<Store> store = *OpenStore(url);
+  const std::optional<StoredRun> stored = *store->Load("run");
+  ASSERT_TRUE(stored);
+  EXPECT_FALSE(stored->snapshot.empty());
+  EXPECT_EQ(stored->messages.size(), 1U);
+  const Result<ServedRun> again = ServedRun::Open(settings, *store);
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(BytesOf(*again), expected);
+}
+
+}  // namespace
+}  // namespace fedgen
