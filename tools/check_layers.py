@@ -11,8 +11,8 @@ import pathlib
 import re
 import sys
 
-ROOMS = ["base", "world", "sim", "policy", "rollout", "certify", "learn", "fuse", "federation",
-         "run", "report", "dashboard", "cli"]
+ROOMS = ["base", "world", "sim", "policy", "rollout", "certify", "learn", "fuse", "identity",
+         "federation", "run", "report", "dashboard", "cli"]
 # Rooms that may see less than everything to their left.
 ONLY = {"certify": {"base", "certify"}}
 # Third-party headers that stay in their room, and out of headers (except fmt, and what -inl.h files
@@ -25,7 +25,7 @@ HOMES = {
     r"cairo": {"report"},
     r"boost/": {"certify"},
     r"zlib": {"policy"},
-    r"openssl/": {"base", "federation"},
+    r"openssl/": {"base", "identity"},
     r"(grpc|grpcpp|google/protobuf)/": {"federation"},
     r"sqlite3": {"federation"},
     r"hwy/": {"base", "world", "sim", "policy", "learn"},

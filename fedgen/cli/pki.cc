@@ -8,8 +8,8 @@
 #include "fedgen/base/text.h"
 #include "fedgen/cli/commands.h"
 #include "fedgen/cli/print.h"
-#include "fedgen/federation/authority.h"
-#include "fedgen/federation/pki.h"
+#include "fedgen/identity/authority.h"
+#include "fedgen/identity/pki.h"
 
 namespace fedgen {
 namespace {

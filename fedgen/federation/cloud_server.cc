@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "fedgen/federation/cloud_loop.h"
-#include "fedgen/federation/pki.h"
+#include "fedgen/identity/pki.h"
 #include "fedgen/federation/wire-inl.h"
 #include "fedgen/federation/wire.grpc.pb.h"
 

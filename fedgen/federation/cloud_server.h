@@ -9,7 +9,7 @@
 
 #include "fedgen/base/result.h"
 #include "fedgen/federation/served_run.h"
-#include "fedgen/federation/tls.h"
+#include "fedgen/identity/tls.h"
 
 namespace fedgen {
 

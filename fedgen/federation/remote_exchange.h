@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "fedgen/federation/steps.h"
-#include "fedgen/federation/tls.h"
+#include "fedgen/identity/tls.h"
 #include "fedgen/fuse/exchange.h"
 
 namespace fedgen {

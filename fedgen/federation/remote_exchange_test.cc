@@ -13,7 +13,7 @@
 
 #include "fedgen/base/file_testing.h"
 #include "fedgen/federation/cloud_server.h"
-#include "fedgen/federation/federation_tls_testing.h"
+#include "fedgen/identity/identity_testing.h"
 #include "fedgen/fuse/checkpoint.h"
 #include "fedgen/fuse/federation_testing.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "fedgen/base/result.h"
-#include "fedgen/federation/pki.h"
+#include "fedgen/identity/pki.h"
 
 namespace fedgen {
 

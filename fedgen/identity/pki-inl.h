@@ -15,7 +15,7 @@
 #include <string_view>
 #include <type_traits>
 
-#include "fedgen/federation/pki.h"
+#include "fedgen/identity/pki.h"
 
 // libcrypto's objects with owners, and read from PEM: what pki.cc, which reads and checks, and
 // pki_make.cc share. No header of ours includes this.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "fedgen/federation/authority.h"
+#include "fedgen/identity/authority.h"
 
 #include <fcntl.h>
 #include <sys/file.h>

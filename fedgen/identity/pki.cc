@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "fedgen/federation/pki.h"
+#include "fedgen/identity/pki.h"
 
 #include <arpa/inet.h>
 
@@ -10,7 +10,7 @@
 
 #include "fedgen/base/hash.h"
 #include "fedgen/base/text.h"
-#include "fedgen/federation/pki-inl.h"
+#include "fedgen/identity/pki-inl.h"
 
 namespace fedgen {
 namespace pki {

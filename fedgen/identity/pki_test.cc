@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "fedgen/federation/pki.h"
+#include "fedgen/identity/pki.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -22,7 +22,7 @@ namespace fedgen {
 // A private key never leaves the machine that made it. The authority decides what a certificate
 // says: of a request it takes the public key and nothing else.
 //
-// Here texts come in and texts go out; fedgen/federation/authority.h keeps them in files. Times are
+// Here texts come in and texts go out; fedgen/identity/authority.h keeps them in files. Times are
 // seconds since 1970 (UTC), `now` is an argument. All keys are ECDSA P-256, all signatures SHA-256.
 
 /// A text in PEM form, and the file that messages name.

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "fedgen/federation/pki.h"
-#include "fedgen/federation/tls.h"
+#include "fedgen/identity/pki.h"
+#include "fedgen/identity/tls.h"
 
 namespace fedgen {
 

@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "fedgen/base/text.h"
-#include "fedgen/federation/pki-inl.h"
-#include "fedgen/federation/pki.h"
+#include "fedgen/identity/pki-inl.h"
+#include "fedgen/identity/pki.h"
 
 namespace fedgen {
 

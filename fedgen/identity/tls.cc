@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "fedgen/federation/tls.h"
+#include "fedgen/identity/tls.h"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
