@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
 
+#include <optional>
 #include <utility>
 
 #include "fedgen/federation/cloud_loop.h"
@@ -38,19 +39,44 @@ std::string NameOfPeer(const grpc::CallbackServerContext& context) {
   return names.size() == 1 ? std::string(names[0].data(), names[0].size()) : "";
 }
 
+// A learner speaks for itself only: what to tell somebody else.
+std::optional<grpc::Status> FindImpostor(const grpc::CallbackServerContext& context,
+                                         std::uint32_t learner) {
+  const std::string peer = NameOfPeer(context);
+  if (peer == CommonNameOf(LearnerId(learner))) return std::nullopt;
+  return grpc::Status(
+      grpc::StatusCode::PERMISSION_DENIED,
+      fmt::format("{} cannot speak for learner {}", peer, LearnerId(learner).name()));
+}
+
 class Service final : public v1::Federation::CallbackService {
  public:
-  explicit Service(CloudLoop& loop) : loop_(loop) {}
+  Service(CloudLoop& loop, SharedSettings shared) : loop_(loop), shared_(std::move(shared)) {}
+
+  grpc::ServerUnaryReactor* Enter(grpc::CallbackServerContext* context,
+                                  const v1::EnterRequest* request,
+                                  v1::EnterReply* reply) override {
+    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+    if (const auto refused = FindImpostor(*context, request->learner())) {
+      reactor->Finish(*refused);
+      return reactor;
+    }
+    const Result<Entered> entered =
+        fedgen::Enter(shared_, {request->run(), request->version(), request->settings()});
+    if (entered) {
+      reply->set_run(entered->run);
+      reply->set_settings(entered->settings);
+    }
+    reactor->Finish(entered ? grpc::Status::OK : StatusOf(entered.error()));
+    return reactor;
+  }
 
   grpc::ServerUnaryReactor* Exchange(grpc::CallbackServerContext* context,
                                      const v1::StepRequest* request,
                                      v1::StepReply* reply) override {
     grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-    const std::string peer = NameOfPeer(*context);
-    if (peer != CommonNameOf(LearnerId(request->learner()))) {
-      reactor->Finish(
-          {grpc::StatusCode::PERMISSION_DENIED, fmt::format("{} cannot speak for learner {}", peer,
-                                                            LearnerId(request->learner()).name())});
+    if (const auto refused = FindImpostor(*context, request->learner())) {
+      reactor->Finish(*refused);
       return reactor;
     }
     Result<StepMessage> message = FromWire(*request);
@@ -69,13 +95,14 @@ class Service final : public v1::Federation::CallbackService {
 
  private:
   CloudLoop& loop_;
+  SharedSettings shared_;
 };
 
 }  // namespace
 
 struct CloudServer::Parts {
-  Parts(std::vector<ServedRun> runs, std::chrono::milliseconds patience)
-      : loop(std::move(runs), patience), service(loop) {}
+  Parts(std::vector<ServedRun> runs, const CloudServerOptions& options)
+      : loop(std::move(runs), options.patience), service(loop, options.shared) {}
 
   CloudLoop loop;
   Service service;
@@ -96,7 +123,7 @@ int CloudServer::port() const { return parts_->port; }
 
 Result<std::unique_ptr<CloudServer>> CloudServer::Start(const CloudServerOptions& options,
                                                         std::vector<ServedRun> runs) {
-  auto parts = std::make_unique<Parts>(std::move(runs), options.patience);
+  auto parts = std::make_unique<Parts>(std::move(runs), options);
   grpc::SslServerCredentialsOptions tls(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
   tls.pem_root_certs = options.tls.authority;
   tls.pem_key_cert_pairs.push_back({options.tls.key, options.tls.certificate});

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "fedgen/base/result.h"
+#include "fedgen/federation/entry.h"
 #include "fedgen/federation/served_run.h"
 #include "fedgen/identity/tls.h"
 
@@ -21,6 +22,7 @@ struct CloudServerOptions {
   TlsIdentity tls;
   /// How long a message waits for its answer before its sender is told to ask again.
   std::chrono::milliseconds patience{10000};
+  SharedSettings shared{};  // what the learners of each run must agree on
   std::size_t max_message_bytes = std::size_t{64} << 20;  // a longer one is refused unread
 };
 

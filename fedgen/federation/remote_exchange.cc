@@ -63,30 +63,28 @@ void RemoteExchange::Pause(int tries) const {
       longest * std::uniform_real_distribution(0.5, 1.0)(chance)));
 }
 
-Result<StepAnswer> RemoteExchange::Ask(const StepMessage& message) {
-  const v1::StepRequest request = ToWire(options_.run, message);
+// Calls until the Cloud has answered. `call` is told the stub and the context of a try, and returns
+// its status, and whether the Cloud's answer was that it waits for others.
+template <typename Call>
+Result<void> RemoteExchange::Persist(std::size_t bytes, const Call& call) {
   auto heard = std::chrono::steady_clock::now();  // of the Cloud, last
   for (int tries = 0;;) {
     const std::size_t address = address_ % channels_->stubs.size();
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + options_.deadline);
-    v1::StepReply reply;
     ++num_sent_;
-    bytes_sent_ += static_cast<std::int64_t>(request.ByteSizeLong());
-    const grpc::Status status = channels_->stubs[address]->Exchange(&context, request, &reply);
+    bytes_sent_ += static_cast<std::int64_t>(bytes);
+    bool waits = false;
+    const grpc::Status status = call(*channels_->stubs[address], context, waits);
     if (status.ok()) {
-      std::optional<StepAnswer> answer = FEDGEN_TRY(FromWire(reply));
-      if (answer) return *std::move(answer);
-      tries = 0;  // it waits for others, and said so
+      if (!waits) return {};
+      tries = 0;
       heard = std::chrono::steady_clock::now();
       continue;
     }
-    if (!MayBeTriedAgain(status.error_code())) {
-      return Error{ErrorCode::kMismatch,
-                   fmt::format("{}: {}", options_.addresses[address], status.error_message())};
-    }
     const std::string trouble =
         fmt::format("{}: {}", options_.addresses[address], status.error_message());
+    if (!MayBeTriedAgain(status.error_code())) return Error{ErrorCode::kMismatch, trouble};
     const auto silence = std::chrono::steady_clock::now() - heard;
     if (options_.give_up.count() > 0 && silence > options_.give_up) {
       return Error{ErrorCode::kIo, trouble};
@@ -95,6 +93,35 @@ Result<StepAnswer> RemoteExchange::Ask(const StepMessage& message) {
     address_ = address + 1;
     Pause(tries++);
   }
+}
+
+Result<Entered> RemoteExchange::Enter(LearnerId learner, const Entry& entry) {
+  v1::EnterRequest request;
+  request.set_run(entry.run);
+  request.set_learner(learner.index());
+  request.set_version(entry.version);
+  request.set_settings(entry.settings);
+  v1::EnterReply reply;
+  FEDGEN_TRY(Persist(request.ByteSizeLong(), [&](v1::Federation::Stub& stub,
+                                                 grpc::ClientContext& context, bool& /*waits*/) {
+    return stub.Enter(&context, request, &reply);
+  }));
+  options_.run = reply.run();
+  return Entered{reply.run(), reply.settings()};
+}
+
+Result<StepAnswer> RemoteExchange::Ask(const StepMessage& message) {
+  const v1::StepRequest request = ToWire(options_.run, message);
+  Result<std::optional<StepAnswer>> answer = std::optional<StepAnswer>();
+  FEDGEN_TRY(Persist(request.ByteSizeLong(), [&](v1::Federation::Stub& stub,
+                                                 grpc::ClientContext& context, bool& waits) {
+    v1::StepReply reply;
+    const grpc::Status status = stub.Exchange(&context, request, &reply);
+    if (status.ok()) answer = FromWire(reply);
+    waits = answer.has_value() && !*answer;
+    return status;
+  }));
+  return *FEDGEN_TRY(std::move(answer));
 }
 
 // Every learner of this host at the same time: nobody is answered before all are heard.

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "fedgen/federation/entry.h"
 #include "fedgen/federation/steps.h"
 #include "fedgen/identity/tls.h"
 #include "fedgen/fuse/exchange.h"
@@ -23,7 +24,7 @@ namespace fedgen {
 
 struct RemoteExchangeOptions {
   std::vector<std::string> addresses;  // host:port of the Cloud, at least one
-  std::string run;                     // its name
+  std::string run;                     // its name; empty before Enter()
   TlsIdentity tls;
   std::chrono::milliseconds deadline{30000};  // of one try
   std::chrono::milliseconds first_pause{50};  // before the second try, about
@@ -39,6 +40,10 @@ class RemoteExchange final : public Exchange {
   explicit RemoteExchange(RemoteExchangeOptions options);
   ~RemoteExchange() override;
 
+  /// Before anything else: what all participants of the run share. From then on the run is the one
+  /// that was entered.
+  Result<Entered> Enter(LearnerId learner, const Entry& entry);
+
   Result<std::vector<Welcome>> Join(std::span<const JoinMessage> messages) override;
   Result<RoundAnswer> Submit(std::span<const RoundMessage> messages) override;
   Result<Ending> Close(std::span<const CloseMessage> messages) override;
@@ -52,6 +57,8 @@ class RemoteExchange final : public Exchange {
  private:
   struct Channels;  // gRPC's
   Result<StepAnswer> Ask(const StepMessage& message);
+  template <typename Call>
+  Result<void> Persist(std::size_t bytes, const Call& call);
   template <typename Answer, typename Message>
   Result<std::vector<Answer>> AskAll(std::span<const Message> messages);
   void Pause(int tries) const;

@@ -156,10 +156,12 @@ TEST(Wire, HasNoPlaceForWorlds) {
           if (field->message_type() != nullptr) collect(field->message_type());
         }
       };
+  collect(v1::EnterRequest::descriptor());
   collect(v1::StepRequest::descriptor());
   EXPECT_THAT(
       names, ::testing::UnorderedElementsAre(
-                 "StepRequest.run", "StepRequest.learner", "StepRequest.join", "StepRequest.round",
+                 "EnterRequest.run", "EnterRequest.learner", "EnterRequest.version",
+                 "EnterRequest.settings", "StepRequest.run", "StepRequest.learner", "StepRequest.join", "StepRequest.round",
                  "StepRequest.close", "StepRequest.final", "StepRequest.signature", "Join.theta",
                  "Round.round", "Round.submission", "Round.judged", "Round.verdicts", "Round.moved",
                  "Round.episodes", "Close.round", "Close.origin", "Close.settled", "Final.final",

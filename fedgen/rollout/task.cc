@@ -25,7 +25,9 @@ void Describe(OptionVisitor& visitor, EpisodeOptions& options) {
 
 void Describe(OptionVisitor& visitor, Task& task) {
   auto& [world, robot, lidar, episode] = task;
-  DescribeGroup(visitor, "world", world);
+  visitor.Enter("world", Owner::kLearner);
+  Describe(visitor, world);
+  visitor.Leave();
   DescribeGroup(visitor, "robot", robot);
   DescribeGroup(visitor, "lidar", lidar);
   DescribeGroup(visitor, "episode", episode);
