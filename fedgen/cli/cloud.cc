@@ -24,7 +24,7 @@ Result<CloudRunSettings> SettingsOf(const CloudCommand& command) {
   settings.store = command.store;
   settings.seed = command.seed;
   settings.server.listen = command.listen;
-  settings.server.tls = FEDGEN_TRY(LoadTlsIdentity(command.tls));
+  settings.server.tls_directory = command.tls;
   return settings;
 }
 

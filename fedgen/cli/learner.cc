@@ -11,11 +11,12 @@
 namespace fedgen {
 namespace {
 
-RemoteExchangeOptions ExchangeOf(const LearnerCommand& command, TlsIdentity tls) {
+RemoteExchangeOptions ExchangeOf(const LearnerCommand& command) {
   RemoteExchangeOptions options;
   options.addresses = command.cloud;
   options.run = command.run;
-  options.tls = std::move(tls);
+  options.tls_directory = command.tls;
+  options.who = LearnerId(static_cast<std::uint32_t>(command.id - 1));
   options.deadline = std::chrono::milliseconds(std::llround(1000 * command.deadline));
   options.on_trouble = [](const std::string& trouble) {
     PrintError("{}; trying again\n", Printable(trouble, 300));
@@ -58,7 +59,7 @@ class Traffic final : public RunListener {
 Result<void> RunLearner(const LearnerCommand& command) {
   const int num_threads = FEDGEN_TRY(NumThreads(command.threads));
   const Kernel kernel = FEDGEN_TRY(KernelFromName(command.kernel));
-  RemoteExchange exchange(ExchangeOf(command, FEDGEN_TRY(LoadTlsIdentity(command.tls))));
+  RemoteExchange exchange(ExchangeOf(command));
   LearnerRun run = FEDGEN_TRY(EnterRun(SettingsOf(command), exchange));
   for (const std::string& warning : run.local.warnings) PrintError("warning: {}\n", warning);
   run.local.experiment.num_threads = num_threads;

@@ -12,6 +12,7 @@
 #include "fedgen/base/check.h"
 #include "fedgen/federation/wire-inl.h"
 #include "fedgen/federation/wire.grpc.pb.h"
+#include "fedgen/identity/tls.h"
 
 namespace fedgen {
 namespace {
@@ -29,28 +30,57 @@ grpc::ChannelArguments Arguments() {
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
   arguments.SetMaxReceiveMessageSize(-1);  // the finals of all learners
+  // A connection made with another certificate is another connection.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   return arguments;
+}
+
+// What a status says, and what may be behind it: who is refused by TLS is not told by the other end
+// why, and sees a connection that ends.
+std::string TroubleOf(const std::string& address, const grpc::Status& status) {
+  std::string trouble = fmt::format("{}: {}", address, status.error_message());
+  const auto speaks_of = [&](const char* word) {
+    return status.error_message().find(word) != std::string::npos;
+  };
+  if (status.error_code() == grpc::StatusCode::UNAVAILABLE &&
+      (speaks_of("handshake") || speaks_of("SSL") || speaks_of("Peer name") ||
+       speaks_of("Socket closed") || speaks_of("Connection reset"))) {
+    trouble +=
+        "; the certificate may have been refused, or the address be another's (fedgen doctor)";
+  }
+  return trouble;
 }
 
 }  // namespace
 
 struct RemoteExchange::Channels {
+  std::shared_ptr<const TlsIdentity> tls;                    // that they were made with
   std::vector<std::unique_ptr<v1::Federation::Stub>> stubs;  // [addresses]
 };
 
-RemoteExchange::RemoteExchange(RemoteExchangeOptions options)
-    : options_(std::move(options)), channels_(std::make_unique<Channels>()) {
+RemoteExchange::RemoteExchange(RemoteExchangeOptions options) : options_(std::move(options)) {
   FEDGEN_CHECK(!options_.addresses.empty(), "no address of {}", options_.run);
-  const grpc::SslCredentialsOptions tls{options_.tls.authority, options_.tls.key,
-                                        options_.tls.certificate};
-  const auto credentials = grpc::SslCredentials(tls);
+}
+
+RemoteExchange::~RemoteExchange() = default;
+
+// Channels by the identity that is in the directory now.
+Result<std::shared_ptr<RemoteExchange::Channels>> RemoteExchange::Connect() {
+  const std::lock_guard lock(mutex_);
+  if (!watch_) {
+    watch_ = FEDGEN_TRY(TlsWatch::Open(options_.tls_directory, options_.who, options_.on_trouble));
+  }
+  std::shared_ptr<const TlsIdentity> tls = watch_->Current();
+  if (channels_ && channels_->tls == tls) return channels_;
+  const auto credentials = grpc::SslCredentials({tls->authority, tls->key, tls->certificate});
+  channels_ = std::make_shared<Channels>();
+  channels_->tls = std::move(tls);
   for (const std::string& address : options_.addresses) {
     channels_->stubs.push_back(
         v1::Federation::NewStub(grpc::CreateCustomChannel(address, credentials, Arguments())));
   }
+  return channels_;
 }
-
-RemoteExchange::~RemoteExchange() = default;
 
 // Twice as long after each try, and up to half of it less, so that a thousand learners do not come
 // back at the same moment.
@@ -69,22 +99,27 @@ template <typename Call>
 Result<void> RemoteExchange::Persist(std::size_t bytes, const Call& call) {
   auto heard = std::chrono::steady_clock::now();  // of the Cloud, last
   for (int tries = 0;;) {
-    const std::size_t address = address_ % channels_->stubs.size();
+    const std::shared_ptr<Channels> channels = FEDGEN_TRY(Connect());
+    const std::size_t address = address_ % channels->stubs.size();
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + options_.deadline);
     ++num_sent_;
     bytes_sent_ += static_cast<std::int64_t>(bytes);
     bool waits = false;
-    const grpc::Status status = call(*channels_->stubs[address], context, waits);
+    const grpc::Status status = call(*channels->stubs[address], context, waits);
     if (status.ok()) {
       if (!waits) return {};
       tries = 0;
       heard = std::chrono::steady_clock::now();
       continue;
     }
-    const std::string trouble =
-        fmt::format("{}: {}", options_.addresses[address], status.error_message());
-    if (!MayBeTriedAgain(status.error_code())) return Error{ErrorCode::kMismatch, trouble};
+    const std::string trouble = TroubleOf(options_.addresses[address], status);
+    if (!MayBeTriedAgain(status.error_code())) {
+      // The certificate may have been renewed, and the old one revoked, while the call was under
+      // way.
+      if (FEDGEN_TRY(Connect()) != channels) continue;
+      return Error{ErrorCode::kMismatch, trouble};
+    }
     const auto silence = std::chrono::steady_clock::now() - heard;
     if (options_.give_up.count() > 0 && silence > options_.give_up) {
       return Error{ErrorCode::kIo, trouble};

@@ -13,14 +13,12 @@
 
 #include "fedgen/base/file_testing.h"
 #include "fedgen/federation/cloud_server.h"
-#include "fedgen/identity/identity_testing.h"
 #include "fedgen/fuse/checkpoint.h"
 #include "fedgen/fuse/federation_testing.h"
+#include "fedgen/identity/identity_testing.h"
 
 namespace fedgen {
 namespace {
-
-using ::testing::HasSubstr;
 
 std::vector<LearnerId> AllLearners() {
   std::vector<LearnerId> ids;
@@ -35,7 +33,8 @@ class TestCloud {
  public:
   TestCloud(const SpreadCase& c, const Authority& authority, const std::string& store)
       : settings_(SettingsOf(c)), store_path_(store) {
-    options_.tls = MakeTestIdentity(authority, LearnerId::Cloud());
+    options_.tls_directory =
+        WriteTestIdentity(store + ".tls", MakeTestIdentity(authority, LearnerId::Cloud()));
     options_.patience = std::chrono::milliseconds(200);
     Start();
   }
@@ -68,11 +67,11 @@ class TestCloud {
   std::unique_ptr<CloudServer> server_;
 };
 
-RemoteExchangeOptions Towards(const std::string& address, TlsIdentity tls) {
+RemoteExchangeOptions Towards(const std::string& address, const std::string& tls_directory) {
   RemoteExchangeOptions options;
   options.addresses = {address};
   options.run = "spread";
-  options.tls = std::move(tls);
+  options.tls_directory = tls_directory;
   options.first_pause = std::chrono::milliseconds(2);
   options.longest_pause = std::chrono::milliseconds(50);
   return options;
@@ -123,7 +122,9 @@ Ran RunOverTls(const SpreadCase& c, const std::string& store, bool restarts) {
   std::vector<std::thread> threads;
   for (std::uint32_t i = 0; i < kSpreadLearners; ++i) {
     threads.emplace_back([&, i] {
-      RemoteExchange exchange(Towards(address, MakeTestIdentity(authority, LearnerId(i))));
+      const std::string tls = fmt::format("{}.tls-{}", store, i);
+      WriteTestIdentity(tls, MakeTestIdentity(authority, LearnerId(i)));
+      RemoteExchange exchange(Towards(address, tls));
       const auto after_round = [&](int round) {
         if (!restarts || i != 0 || round % 3 != 0) return;
         cloud.Stop();
@@ -159,60 +160,6 @@ TEST_P(RemoteExchangeTest, GivesTheBytesOfOneProcess) {
 
 INSTANTIATE_TEST_SUITE_P(Algorithms, RemoteExchangeTest, ::testing::ValuesIn(SpreadCases()),
                          [](const auto& test) { return std::string(test.param.name); });
-
-// ---- Who may come in, and say what --------------------------------------------------------------
-
-class Doors : public ::testing::Test {
- protected:
-  // What the Cloud says to a message of learner 1 by this identity.
-  static std::string Answer(const TlsIdentity& tls, const std::string& address,
-                            const JoinMessage& message, const std::string& run = "spread") {
-    RemoteExchangeOptions options = Towards(address, tls);
-    options.run = run;
-    options.give_up = std::chrono::milliseconds(1);
-    RemoteExchange exchange(options);
-    const Result<std::vector<Welcome>> answer = exchange.Join({&message, 1});
-    return answer ? "welcome" : answer.error().message;
-  }
-
-  const SpreadCase case_ = {"doors", {.rounds = 3}};
-  const Authority authority_ = MakeTestAuthority("test");
-  const TemporaryDirectory directory_;
-  const std::string store_ = directory_.Path("cloud.db");
-  TestCloud cloud_{case_, authority_, store_};
-  const TlsIdentity first_ = MakeTestIdentity(authority_, LearnerId(0));
-};
-
-TEST_F(Doors, RefuseEachWithItsReasonAndStayAsTheyWere) {
-  const std::string address = cloud_.address();
-  const float nan = std::numeric_limits<float>::quiet_NaN();
-  EXPECT_THAT(Answer(first_, address, {LearnerId(1), {1, 2}}),
-              HasSubstr("learner-1 cannot speak for learner 2"));
-  EXPECT_THAT(Answer(first_, address, {LearnerId(0), {1, 2, 3}}),
-              HasSubstr("a policy of 3 parameters, the run has 2"));
-  EXPECT_THAT(Answer(first_, address, {LearnerId(0), {1, nan}}),
-              HasSubstr("theta: must hold finite numbers"));
-  EXPECT_THAT(Answer(first_, address, {LearnerId(0), {1, 2}}, "other"),
-              HasSubstr("no run of this name is served here"));
-  EXPECT_THAT(Answer(MakeTestIdentity(authority_, LearnerId(9)), address, {LearnerId(9), {1, 2}}),
-              HasSubstr("learner 10: is not part of this run"));
-  EXPECT_THAT(Answer(MakeTestIdentity(authority_, LearnerId::Cloud()), address,
-                     {LearnerId::Cloud(), {1, 2}}),
-              HasSubstr("is not part of this run"));
-  // These are not even heard: TLS ends the connection.
-  const Authority rogue = MakeTestAuthority("test");
-  TlsIdentity stranger = MakeTestIdentity(rogue, LearnerId(0));
-  EXPECT_NE(Answer(stranger, address, {LearnerId(0), {1, 2}}), "welcome");
-  stranger.authority = first_.authority;  // it believes the Cloud, which does not believe it
-  EXPECT_NE(Answer(stranger, address, {LearnerId(0), {1, 2}}), "welcome");
-  const TlsIdentity expired =
-      MakeTestIdentity(authority_, LearnerId(0), 1, SystemSeconds() - 3 * 86400);
-  EXPECT_NE(Answer(expired, address, {LearnerId(0), {1, 2}}), "welcome");
-  EXPECT_NE(Answer({first_.authority, "", ""}, address, {LearnerId(0), {1, 2}}), "welcome");
-  cloud_.Stop();
-  Cloud untouched(case_.options, AllLearners());
-  EXPECT_EQ(BytesOf(cloud_.Remembered()), BytesOf(untouched.state()));
-}
 
 }  // namespace
 }  // namespace fedgen
