@@ -197,4 +197,8 @@ Result<Finalists> RemoteExchange::Finish(std::span<const FinalMessage> messages)
   return std::move(FEDGEN_TRY(AskAll<Finalists>(messages)).front());
 }
 
+Result<RaceAnswer> RemoteExchange::Race(std::span<const RaceMessage> messages) {
+  return std::move(FEDGEN_TRY(AskAll<RaceAnswer>(messages)).front());
+}
+
 }  // namespace fedgen

@@ -14,6 +14,7 @@
 #include "fedgen/federation/entry.h"
 #include "fedgen/federation/steps.h"
 #include "fedgen/fuse/exchange.h"
+#include "fedgen/identity/tls.h"
 
 namespace fedgen {
 
@@ -56,6 +57,7 @@ class RemoteExchange final : public Exchange {
   Result<RoundAnswer> Submit(std::span<const RoundMessage> messages) override;
   Result<Ending> Close(std::span<const CloseMessage> messages) override;
   Result<Finalists> Finish(std::span<const FinalMessage> messages) override;
+  Result<RaceAnswer> Race(std::span<const RaceMessage> messages) override;
 
   /// Messages that were sent, and their bytes, so far: repetitions too, without what TLS and HTTP/2
   /// add.

@@ -26,7 +26,9 @@ std::vector<LearnerId> AllLearners() {
   return ids;
 }
 
-ServedSettings SettingsOf(const SpreadCase& c) { return {"spread", c.options, AllLearners(), 2}; }
+ServedSettings SettingsOf(const SpreadCase& c) {
+  return {"spread", c.options, AllLearners(), 2, 7};
+}
 
 // A Cloud on a port of its own that can go down and come back.
 class TestCloud {
@@ -85,25 +87,28 @@ std::string BytesOf(const CloudState& state) {
   return CheckpointToBytes(CloudCheckpoint{"", state});
 }
 
-Result<Finalists> RunToEnd(Host& host, Exchange& exchange,
-                           const std::function<void(int)>& after_round = {}) {
+// All that is known at the end.
+Result<std::string> RunToEnd(Host& host, Exchange& exchange,
+                             const std::function<void(int)>& after_round = {}) {
   FEDGEN_TRY(host.Join(exchange));
   while (host.ending() == Ending::kNotYet) {
     FEDGEN_TRY(host.Round(exchange));
     if (after_round) after_round(host.round());
   }
-  return host.Finish(exchange);
+  const Finalists finalists = FEDGEN_TRY(host.Finish(exchange));
+  const RaceAnswer raced = FEDGEN_TRY(exchange.Race(PartsOfRace(host, finalists)));
+  return ToBytes(finalists) + ToBytes(raced);
 }
 
 Ran RunInOneProcess(const SpreadCase& c) {
   std::vector<std::unique_ptr<Learner>> learners;
   for (int i = 0; i < kSpreadLearners; ++i) learners.push_back(MakeSpreadLearner(c, i));
   Host host(c.options, std::move(learners));
-  Cloud cloud(c.options, AllLearners());
+  Cloud cloud(c.options, AllLearners(), 7);
   LocalExchange exchange(cloud);
-  const Result<Finalists> finalists = RunToEnd(host, exchange);
+  const Result<std::string> finalists = RunToEnd(host, exchange);
   FEDGEN_CHECK(finalists.has_value(), "{}", finalists.error().message);
-  return {BytesOfLearners({&host}), ToBytes(*finalists), BytesOf(cloud.state())};
+  return {BytesOfLearners({&host}), *finalists, BytesOf(cloud.state())};
 }
 
 // A host of one learner each, and perhaps a Cloud that goes down after every third round of the
@@ -130,9 +135,9 @@ Ran RunOverTls(const SpreadCase& c, const std::string& store, bool restarts) {
         cloud.Stop();
         cloud.Start();
       };
-      const Result<Finalists> got = RunToEnd(*hosts[i], exchange, after_round);
+      const Result<std::string> got = RunToEnd(*hosts[i], exchange, after_round);
       ASSERT_TRUE(got) << got.error().message;
-      finalists[i] = ToBytes(*got);
+      finalists[i] = *got;
     });
   }
   for (std::thread& thread : threads) thread.join();

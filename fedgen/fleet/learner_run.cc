@@ -108,7 +108,11 @@ std::vector<RaceTally> SumParts(const Experiment& experiment, const Finalists& f
     const bool known = heard != answer.parts.end() && heard->tallies.size() == racers.size();
     const std::vector<RaceTally> tallies =
         known ? heard->tallies : DrivePart(course, racers, part, finalists.racers.size(), {});
-    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += tallies[i];
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      sums[i].episodes += tallies[i].episodes;
+      sums[i].reached += tallies[i].reached;
+      sums[i].cost += tallies[i].cost;
+    }
   }
   return sums;
 }

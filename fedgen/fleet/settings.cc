@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "fedgen/base/file.h"
-#include "fedgen/base/hash.h"
 #include "fedgen/base/text.h"
 #include "fedgen/run/config_options.h"
 #include "fedgen/run/toml.h"
@@ -208,7 +207,5 @@ std::string OwnText(const Config& config, LearnerId learner) {
   Lay(std::move(entry), TableAt(table, "learner"));
   return TomlText(table);
 }
-
-std::string TaskName(const Task& task) { return Sha256Hex(CanonicalTask(task)); }
 
 }  // namespace fedgen

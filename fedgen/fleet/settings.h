@@ -33,7 +33,4 @@ Result<Config> LoadOwn(const std::string& shared, const std::string& path, Learn
 std::string SharedText(const Config& config);
 std::string OwnText(const Config& config, LearnerId learner);
 
-/// What names a learner's task to those who need to know only whether theirs is the same.
-std::string TaskName(const Task& task);
-
 }  // namespace fedgen
