@@ -85,15 +85,17 @@ void AddCloud(CLI::App& app, Work& work) {
   AddName(serve, "--listen", serving->listen, "where to listen; port 0 is any that is free", "H:P");
   AddName(serve, "--tls", serving->tls,
           "directory with ca.pem, node.pem, node.key and, perhaps, crl.pem", "DIR");
-  AddName(serve, "--run", serving->runs, "what all learners of a run share, a TOML file; repeatable")
+  AddName(serve, "--run", serving->runs,
+          "what all learners of a run share, a TOML file; repeatable")
       ->allow_extra_args(false);
   AddName(serve, "--store", serving->store, "where everything acknowledged is kept", "sqlite:PATH");
   serve->add_option("--set", serving->overrides, "overrides a key of the runs' files; repeatable")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
-  serve->add_option("--patience", serving->patience,
-                    "a learner that is silent for so long is left out of the round, and may come "
-                    "back [federation.patience]")
+  serve
+      ->add_option("--patience", serving->patience,
+                   "a learner that is silent for so long is left out of the round, and may come "
+                   "back [federation.patience]")
       ->type_name("S");
   serve->add_flag("--async", serving->async,
                   "answer every learner at once with the best policy so far");
@@ -103,9 +105,8 @@ void AddCloud(CLI::App& app, Work& work) {
 }
 
 void AddLearner(CLI::App& app, Work& work) {
-  const auto [verb, command] =
-      AddVerb(app, "learner", "Take part in a run of a Cloud, with worlds of your own", RunLearner,
-              work);
+  const auto [verb, command] = AddVerb(
+      app, "learner", "Take part in a run of a Cloud, with worlds of your own", RunLearner, work);
   AddCloudAndTls(verb, *command);
   AddInteger(verb, "--id", command->id, "which learner this is, as its certificate says", 1,
              kMaxLearners)

@@ -137,9 +137,8 @@ Result<void> CertifyWinnerOf(const Federation& federation, const Config& config,
   options.num_threads = num_threads;
   Progress progress("certify", "episodes",
                     options.num_worlds * config.task().world.start.per_world);
-  const Certificate certificate =
-      FEDGEN_TRY(Certify(config.task(), winner, options,
-                         [&](std::int64_t done) { progress.Update(done); }));
+  const Certificate certificate = FEDGEN_TRY(
+      Certify(config.task(), winner, options, [&](std::int64_t done) { progress.Update(done); }));
   progress.Wipe();
   FEDGEN_TRY(WriteFileAtomically(federation.directory + "/certificate.json",
                                  CertificateToJson(certificate), IfExists::kReplace));
@@ -181,8 +180,9 @@ Result<void> RunUp(const UpCommand& command) {
   processes.EndAll();
   const std::optional<Mlp> winner = FEDGEN_TRY(TakeWinner(federation));
   if (!winner) {
-    Print("learners have tasks of their own: the winner of each is {}/learner-*/policies/best.fgp\n",
-          directory);
+    Print(
+        "learners have tasks of their own: the winner of each is {}/learner-*/policies/best.fgp\n",
+        directory);
     return {};
   }
   if (!command.no_certificate) {

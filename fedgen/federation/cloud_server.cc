@@ -80,8 +80,7 @@ class Service final : public v1::Federation::CallbackService {
       : loop_(loop), peers_(peers), shared_(std::move(shared)) {}
 
   grpc::ServerUnaryReactor* Enter(grpc::CallbackServerContext* context,
-                                  const v1::EnterRequest* request,
-                                  v1::EnterReply* reply) override {
+                                  const v1::EnterRequest* request, v1::EnterReply* reply) override {
     grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
     if (const Result<void> allowed = CheckSpeaker(*context, LearnerId(request->learner()));
         !allowed) {
@@ -173,8 +172,8 @@ Result<std::unique_ptr<CloudServer>> CloudServer::Start(const CloudServerOptions
       FEDGEN_TRY(TlsWatch::Open(options.tls_directory, LearnerId::Cloud(), options.on_trouble));
   std::unique_ptr<PeerCheck> peers = FEDGEN_TRY(PeerCheck::Open(
       {options.tls_directory, options.look_every, options.on_revoked, options.on_trouble}));
-  auto parts = std::make_unique<Parts>(std::move(runs), options, std::move(peers),
-                                       std::move(watch));
+  auto parts =
+      std::make_unique<Parts>(std::move(runs), options, std::move(peers), std::move(watch));
   grpc::ServerBuilder builder;
   builder.AddListeningPort(options.listen, parts->credentials, &parts->port);
   builder.RegisterService(&parts->service);

@@ -137,10 +137,9 @@ Result<Entered> RemoteExchange::Enter(LearnerId learner, const Entry& entry) {
   request.set_version(entry.version);
   request.set_settings(entry.settings);
   v1::EnterReply reply;
-  FEDGEN_TRY(Persist(request.ByteSizeLong(), [&](v1::Federation::Stub& stub,
-                                                 grpc::ClientContext& context, bool& /*waits*/) {
-    return stub.Enter(&context, request, &reply);
-  }));
+  FEDGEN_TRY(Persist(request.ByteSizeLong(),
+                     [&](v1::Federation::Stub& stub, grpc::ClientContext& context,
+                         bool& /*waits*/) { return stub.Enter(&context, request, &reply); }));
   options_.run = reply.run();
   return Entered{reply.run(), reply.settings()};
 }
@@ -148,14 +147,14 @@ Result<Entered> RemoteExchange::Enter(LearnerId learner, const Entry& entry) {
 Result<StepAnswer> RemoteExchange::Ask(const StepMessage& message) {
   const v1::StepRequest request = ToWire(options_.run, message);
   Result<std::optional<StepAnswer>> answer = std::optional<StepAnswer>();
-  FEDGEN_TRY(Persist(request.ByteSizeLong(), [&](v1::Federation::Stub& stub,
-                                                 grpc::ClientContext& context, bool& waits) {
-    v1::StepReply reply;
-    const grpc::Status status = stub.Exchange(&context, request, &reply);
-    if (status.ok()) answer = FromWire(reply);
-    waits = answer.has_value() && !*answer;
-    return status;
-  }));
+  FEDGEN_TRY(Persist(request.ByteSizeLong(),
+                     [&](v1::Federation::Stub& stub, grpc::ClientContext& context, bool& waits) {
+                       v1::StepReply reply;
+                       const grpc::Status status = stub.Exchange(&context, request, &reply);
+                       if (status.ok()) answer = FromWire(reply);
+                       waits = answer.has_value() && !*answer;
+                       return status;
+                     }));
   return *FEDGEN_TRY(std::move(answer));
 }
 

@@ -32,7 +32,7 @@ struct ServedSettings {
   std::uint64_t num_parameters = 0;  // of a policy
   std::uint64_t race_seed = 0;       // learners hear of it when the finalists are known
 
-  std::string text{};                // what a store is to compare; empty: the following
+  std::string text{};  // what a store is to compare; empty: the following
 
   /// All of it as text, one line each: what a store compares.
   std::string Text() const;

@@ -177,18 +177,18 @@ TEST(Wire, HasNoPlaceForWorlds) {
       };
   collect(v1::EnterRequest::descriptor());
   collect(v1::StepRequest::descriptor());
-  EXPECT_THAT(
-      names,
-      ::testing::UnorderedElementsAre(
-          "EnterRequest.run", "EnterRequest.learner", "EnterRequest.version",
-          "EnterRequest.settings", "StepRequest.run", "StepRequest.learner", "StepRequest.join", "StepRequest.round",
-          "StepRequest.close", "StepRequest.final", "StepRequest.race", "StepRequest.signature",
-          "Join.theta", "Join.task", "Race.tallies", "Tally.episodes", "Tally.reached",
-          "Tally.cost", "Round.round", "Round.submission", "Round.judged", "Round.verdicts",
-          "Round.moved", "Round.episodes", "Close.round", "Close.origin", "Close.settled",
-          "Final.final", "Submission.learner", "Submission.round", "Submission.origin",
-          "Submission.y", "Submission.b", "Submission.theta", "Submission.hash", "Verdict.verifier",
-          "Verdict.record", "Rank.bound", "Rank.learner", "Rank.round", "Rank.hash"));
+  EXPECT_THAT(names,
+              ::testing::UnorderedElementsAre(
+                  "EnterRequest.run", "EnterRequest.learner", "EnterRequest.version",
+                  "EnterRequest.settings", "StepRequest.run", "StepRequest.learner",
+                  "StepRequest.join", "StepRequest.round", "StepRequest.close", "StepRequest.final",
+                  "StepRequest.race", "StepRequest.signature", "Join.theta", "Join.task",
+                  "Race.tallies", "Tally.episodes", "Tally.reached", "Tally.cost", "Round.round",
+                  "Round.submission", "Round.judged", "Round.verdicts", "Round.moved",
+                  "Round.episodes", "Close.round", "Close.origin", "Close.settled", "Final.final",
+                  "Submission.learner", "Submission.round", "Submission.origin", "Submission.y",
+                  "Submission.b", "Submission.theta", "Submission.hash", "Verdict.verifier",
+                  "Verdict.record", "Rank.bound", "Rank.learner", "Rank.round", "Rank.hash"));
 }
 
 }  // namespace

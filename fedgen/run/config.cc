@@ -155,10 +155,10 @@ class ConfigReader : public OptionVisitor {
 
   void Complain(std::optional<int> line, const std::string& problem) {
     if (error_) return;
-    const std::string where = !line                   ? name_
-                              : *line == 0            ? "--set"
+    const std::string where = !line                  ? name_
+                              : *line == 0           ? "--set"
                               : *line == kSharedLine ? "the run's settings"
-                                                      : fmt::format("{}:{}", name_, *line);
+                                                     : fmt::format("{}:{}", name_, *line);
     error_ = Error{ErrorCode::kConfig, where + ": " + Printable(problem, kLongestMessage)};
   }
 
