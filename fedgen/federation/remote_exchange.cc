@@ -55,7 +55,19 @@ std::string TroubleOf(const std::string& address, const grpc::Status& status) {
 
 struct RemoteExchange::Channels {
   std::shared_ptr<const TlsIdentity> tls;                    // that they were made with
+  std::vector<std::shared_ptr<grpc::Channel>> channels;      // [addresses]
   std::vector<std::unique_ptr<v1::Federation::Stub>> stubs;  // [addresses]
+
+  // Waits. A channel that is not connected tries to meanwhile, and ends the wait if it can: nobody
+  // else would look after it between two calls.
+  void Wait(std::size_t address, std::chrono::nanoseconds longest) {
+    grpc::Channel& channel = *channels[address % channels.size()];
+    if (channel.GetState(true) == GRPC_CHANNEL_READY) {
+      std::this_thread::sleep_for(longest);
+    } else {
+      channel.WaitForConnected(std::chrono::system_clock::now() + longest);
+    }
+  }
 };
 
 RemoteExchange::RemoteExchange(RemoteExchangeOptions options) : options_(std::move(options)) {
@@ -76,21 +88,22 @@ Result<std::shared_ptr<RemoteExchange::Channels>> RemoteExchange::Connect() {
   channels_ = std::make_shared<Channels>();
   channels_->tls = std::move(tls);
   for (const std::string& address : options_.addresses) {
-    channels_->stubs.push_back(
-        v1::Federation::NewStub(grpc::CreateCustomChannel(address, credentials, Arguments())));
+    channels_->channels.push_back(grpc::CreateCustomChannel(address, credentials, Arguments()));
+    channels_->stubs.push_back(v1::Federation::NewStub(channels_->channels.back()));
   }
   return channels_;
 }
 
 // Twice as long after each try, and up to half of it less, so that a thousand learners do not come
 // back at the same moment.
-void RemoteExchange::Pause(int tries) const {
+std::chrono::nanoseconds RemoteExchange::PauseAfter(int tries) const {
   const double doubled = static_cast<double>(options_.first_pause.count()) *
                          static_cast<double>(std::uint64_t{1} << std::min(tries, 20));
   const double longest = std::min(doubled, static_cast<double>(options_.longest_pause.count()));
   std::random_device chance;
-  std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(
-      longest * std::uniform_real_distribution(0.5, 1.0)(chance)));
+  const std::chrono::duration<double, std::milli> pause(
+      longest * std::uniform_real_distribution(0.5, 1.0)(chance));
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(pause);
 }
 
 // Calls until the Cloud has answered. `call` is told the stub and the context of a try, and returns
@@ -98,6 +111,7 @@ void RemoteExchange::Pause(int tries) const {
 template <typename Call>
 Result<void> RemoteExchange::Persist(std::size_t bytes, const Call& call) {
   auto heard = std::chrono::steady_clock::now();  // of the Cloud, last
+  std::string told;                               // the last trouble: not twice in a row
   for (int tries = 0;;) {
     const std::shared_ptr<Channels> channels = FEDGEN_TRY(Connect());
     const std::size_t address = address_ % channels->stubs.size();
@@ -124,9 +138,10 @@ Result<void> RemoteExchange::Persist(std::size_t bytes, const Call& call) {
     if (options_.give_up.count() > 0 && silence > options_.give_up) {
       return Error{ErrorCode::kIo, trouble};
     }
-    if (options_.on_trouble) options_.on_trouble(trouble);
+    if (options_.on_trouble && trouble != told) options_.on_trouble(trouble);
+    told = trouble;
     address_ = address + 1;
-    Pause(tries++);
+    channels->Wait(address + 1, PauseAfter(tries++));
   }
 }
 

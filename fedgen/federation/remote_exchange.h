@@ -72,7 +72,7 @@ class RemoteExchange final : public Exchange {
   Result<void> Persist(std::size_t bytes, const Call& call);
   template <typename Answer, typename Message>
   Result<std::vector<Answer>> AskAll(std::span<const Message> messages);
-  void Pause(int tries) const;
+  std::chrono::nanoseconds PauseAfter(int tries) const;
 
   RemoteExchangeOptions options_;
   std::mutex mutex_;  // guards: watch_, channels_
