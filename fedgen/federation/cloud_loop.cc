@@ -14,10 +14,13 @@ void Refuse(const StepCall& call) { call.reply(Error{ErrorCode::kIo, "the Cloud 
 
 }  // namespace
 
-CloudLoop::CloudLoop(std::vector<ServedRun> runs, Duration patience) : patience_(patience) {
+CloudLoop::CloudLoop(std::vector<ServedRun> runs, Duration patience, CloudWatcher* watcher)
+    : patience_(patience), watcher_(watcher) {
   for (ServedRun& run : runs) {
     std::string name = run.name();
-    runs_.emplace(std::move(name), Served{std::move(run), {}});
+    if (watcher_ != nullptr) watcher_->OnProgress(ProgressOf(run));
+    RunProgress told = ProgressOf(run);
+    runs_.emplace(std::move(name), Served{std::move(run), {}, std::move(told)});
   }
   thread_ = std::thread([this] { Work(); });
 }
@@ -43,6 +46,18 @@ void CloudLoop::Post(StepCall call) {
   Refuse(call);
 }
 
+void CloudLoop::PostStatus(StatusReply reply) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!ending_) {
+      asking_.push_back(std::move(reply));
+      changed_.notify_one();
+      return;
+    }
+  }
+  reply(std::nullopt);
+}
+
 void CloudLoop::Work() {
   while (true) {
     std::vector<StepCall> calls = Take();
@@ -53,7 +68,9 @@ void CloudLoop::Work() {
     HearAll(std::move(calls));
     const auto now = std::chrono::steady_clock::now();
     for (auto& [name, served] : runs_) Answer(served, now);
+    TellStatus();
   }
+  TellStatus();
   Dismiss();
 }
 
@@ -63,7 +80,7 @@ std::vector<StepCall> CloudLoop::Take() {
   for (const auto& [name, served] : runs_) {
     if (!served.waiting.empty()) until = std::min(until, served.waiting.front().until);
   }
-  const auto something = [this] { return ending_ || !posted_.empty(); };
+  const auto something = [this] { return ending_ || !posted_.empty() || !asking_.empty(); };
   std::unique_lock lock(mutex_);
   if (until == std::chrono::steady_clock::time_point::max()) {
     changed_.wait(lock, something);
@@ -90,9 +107,29 @@ void CloudLoop::HearAll(std::vector<StepCall> calls) {
   }
 }
 
+Result<void> CloudLoop::Save(ServedRun& run) const {
+  const std::size_t messages = run.num_unsaved();
+  const auto begin = std::chrono::steady_clock::now();
+  Result<void> saved = run.Save();
+  if (watcher_ == nullptr || messages == 0) return saved;
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+  if (saved) {
+    watcher_->OnSaved(run.name(), messages, taken.count());
+  } else {
+    watcher_->OnNotSaved(run.name(), saved.error().message);
+  }
+  return saved;
+}
+
 // Nobody is answered before what was heard is on the disk.
-void CloudLoop::Answer(Served& served, std::chrono::steady_clock::time_point now) {
-  const Result<void> saved = served.run.Save();
+void CloudLoop::Answer(Served& served, std::chrono::steady_clock::time_point now) const {
+  const Result<void> saved = Save(served.run);
+  if (watcher_ != nullptr) {
+    if (RunProgress progress = ProgressOf(served.run); progress != served.told) {
+      watcher_->OnProgress(progress);
+      served.told = std::move(progress);
+    }
+  }
   for (auto at = served.waiting.begin(); at != served.waiting.end();) {
     Result<std::optional<StepAnswer>> answer = std::optional<StepAnswer>();
     if (!saved) {
@@ -107,6 +144,18 @@ void CloudLoop::Answer(Served& served, std::chrono::steady_clock::time_point now
     at->call.reply(std::move(answer));
     at = served.waiting.erase(at);
   }
+}
+
+void CloudLoop::TellStatus() {
+  std::vector<StatusReply> asking;
+  {
+    const std::lock_guard lock(mutex_);
+    asking = std::exchange(asking_, {});
+  }
+  if (asking.empty()) return;
+  std::vector<RunStatus> all;
+  for (const auto& [name, served] : runs_) all.push_back(StatusOf(served.run));
+  for (const StatusReply& reply : asking) reply(all);
 }
 
 void CloudLoop::Dismiss() {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "fedgen/federation/served_run.h"
+#include "fedgen/federation/status.h"
 
 namespace fedgen {
 
@@ -33,14 +34,19 @@ class CloudLoop {
  public:
   using Duration = std::chrono::steady_clock::duration;
 
-  /// Takes the runs; their store must outlive the loop, which alone uses it from now on.
-  CloudLoop(std::vector<ServedRun> runs, Duration patience);
+  /// Takes the runs; their store must outlive the loop, which alone uses it from now on. So must
+  /// the watcher, if there is one.
+  CloudLoop(std::vector<ServedRun> runs, Duration patience, CloudWatcher* watcher = nullptr);
   ~CloudLoop() { Stop(); }
   CloudLoop(const CloudLoop&) = delete;
   CloudLoop& operator=(const CloudLoop&) = delete;
 
   /// From any thread.
   void Post(StepCall call);
+  /// Tells where the runs are, soon, from the loop's thread; nothing if the Cloud goes down. From
+  /// any thread.
+  using StatusReply = std::function<void(std::optional<std::vector<RunStatus>>)>;
+  void PostStatus(StatusReply reply);
   /// Hears what has come, tells everybody who waits that the Cloud goes down, and ends the thread.
   /// Whoever posts later is told the same.
   void Stop();
@@ -52,20 +58,25 @@ class CloudLoop {
   };
   struct Served {
     ServedRun run;
-    std::list<Waiting> waiting;  // who has been heard and not been answered, oldest first
+    std::list<Waiting> waiting{};  // who has been heard and not been answered, oldest first
+    RunProgress told{};            // to the watcher, last
   };
 
   void Work();
   std::vector<StepCall> Take();
   void HearAll(std::vector<StepCall> calls);
-  static void Answer(Served& served, std::chrono::steady_clock::time_point now);
+  Result<void> Save(ServedRun& run) const;
+  void Answer(Served& served, std::chrono::steady_clock::time_point now) const;
+  void TellStatus();
   void Dismiss();
 
   Duration patience_;
+  CloudWatcher* watcher_;
   std::map<std::string, Served> runs_;  // the thread's own
-  std::mutex mutex_;                    // guards: posted_, ending_
+  std::mutex mutex_;                    // guards: posted_, asking_, ending_
   std::condition_variable changed_;
   std::vector<StepCall> posted_;
+  std::vector<StatusReply> asking_;
   bool ending_ = false;
   std::thread thread_;
 };

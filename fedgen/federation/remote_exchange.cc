@@ -2,7 +2,6 @@
 #include "fedgen/federation/remote_exchange.h"
 
 #include <fmt/format.h>
-#include <grpcpp/grpcpp.h>
 
 #include <algorithm>
 #include <random>
@@ -10,9 +9,8 @@
 #include <utility>
 
 #include "fedgen/base/check.h"
+#include "fedgen/federation/client-inl.h"
 #include "fedgen/federation/wire-inl.h"
-#include "fedgen/federation/wire.grpc.pb.h"
-#include "fedgen/identity/tls.h"
 
 namespace fedgen {
 namespace {
@@ -20,35 +18,6 @@ namespace {
 bool MayBeTriedAgain(grpc::StatusCode code) {
   return code == grpc::StatusCode::UNAVAILABLE || code == grpc::StatusCode::DEADLINE_EXCEEDED ||
          code == grpc::StatusCode::ABORTED || code == grpc::StatusCode::CANCELLED;
-}
-
-grpc::ChannelArguments Arguments() {
-  grpc::ChannelArguments arguments;
-  // A learner may compute for minutes; a connection that died meanwhile is noticed within seconds.
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20000);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
-  arguments.SetMaxReceiveMessageSize(-1);  // the finals of all learners
-  // A connection made with another certificate is another connection.
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  return arguments;
-}
-
-// What a status says, and what may be behind it: who is refused by TLS is not told by the other end
-// why, and sees a connection that ends.
-std::string TroubleOf(const std::string& address, const grpc::Status& status) {
-  std::string trouble = fmt::format("{}: {}", address, status.error_message());
-  const auto speaks_of = [&](const char* word) {
-    return status.error_message().find(word) != std::string::npos;
-  };
-  if (status.error_code() == grpc::StatusCode::UNAVAILABLE &&
-      (speaks_of("handshake") || speaks_of("SSL") || speaks_of("Peer name") ||
-       speaks_of("Socket closed") || speaks_of("Connection reset"))) {
-    trouble +=
-        "; the certificate may have been refused, or the address be another's (fedgen doctor)";
-  }
-  return trouble;
 }
 
 }  // namespace
@@ -84,13 +53,12 @@ Result<std::shared_ptr<RemoteExchange::Channels>> RemoteExchange::Connect() {
   }
   std::shared_ptr<const TlsIdentity> tls = watch_->Current();
   if (channels_ && channels_->tls == tls) return channels_;
-  const auto credentials = grpc::SslCredentials({tls->authority, tls->key, tls->certificate});
   channels_ = std::make_shared<Channels>();
-  channels_->tls = std::move(tls);
   for (const std::string& address : options_.addresses) {
-    channels_->channels.push_back(grpc::CreateCustomChannel(address, credentials, Arguments()));
+    channels_->channels.push_back(MakeChannel(address, *tls));
     channels_->stubs.push_back(v1::Federation::NewStub(channels_->channels.back()));
   }
+  channels_->tls = std::move(tls);
   return channels_;
 }
 

@@ -50,6 +50,7 @@ class ServedRun {
   /// Puts everything that was heard onto the disk.
   Result<void> Save();
   bool saved() const { return unsaved_.empty(); }
+  std::size_t num_unsaved() const { return unsaved_.size(); }
   /// What there is to answer. Requires saved().
   std::optional<StepAnswer> AnswerTo(const StepMessage& message) const;
 
