@@ -12,7 +12,7 @@ import re
 import sys
 
 ROOMS = ["base", "world", "sim", "policy", "rollout", "certify", "learn", "fuse", "identity",
-         "federation", "run", "report", "dashboard", "cli"]
+         "federation", "run", "fleet", "report", "dashboard", "cli"]
 # Rooms that may see less than everything to their left.
 ONLY = {"certify": {"base", "certify"}}
 # Third-party headers that stay in their room, and out of headers (except fmt, and what -inl.h files

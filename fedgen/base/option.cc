@@ -361,7 +361,9 @@ void OptionVisitor::Table(const Option& option, std::span<const double> numbers,
 }
 
 void PathVisitor::Enter(std::string_view group, Owner owner) {
-  groups_.push_back({PathOf(group), owner});
+  // What is in a learner's group is the learner's.
+  const Owner outer = this->owner();
+  groups_.push_back({PathOf(group), owner == Owner::kRun ? outer : owner});
 }
 void PathVisitor::Leave() { groups_.pop_back(); }
 

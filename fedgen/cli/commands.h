@@ -226,6 +226,48 @@ struct PkiShowCommand {
 };
 Result<void> RunPkiShow(const PkiShowCommand& command);
 
+/// fedgen cloud: serves runs to learners on other machines, until it is told to end.
+struct CloudCommand {
+  std::string listen, tls, store;
+  std::vector<std::string> runs;  // files of what all share
+  std::vector<std::string> overrides;
+  std::optional<double> patience;  // s; none: as the files say
+  bool async = false;              // though the files do not say so
+  std::optional<std::uint64_t> seed;
+  std::string metrics;  // host:port; empty: none
+  std::string log;      // text, json; empty: as stderr is
+};
+Result<void> RunCloud(const CloudCommand& command);
+
+/// fedgen learner: one learner, with worlds of its own.
+struct LearnerCommand {
+  std::vector<std::string> cloud;  // addresses
+  std::string tls;
+  int id = 0;  // from 1
+  std::string config, run, agreed, out, secret;
+  int threads = 0;
+  std::string kernel = "auto";
+  double deadline = 30;  // s
+  bool no_certificate = false;
+  bool leave = false;
+  std::string log;
+};
+Result<void> RunLearner(const LearnerCommand& command);
+
+/// fedgen up: a federation on this machine.
+struct UpCommand {
+  std::string config;
+  std::vector<std::string> overrides;
+  int learners = 0;
+  std::string algorithm;
+  std::string out;
+  std::optional<std::uint64_t> seed;  // 1
+  int threads = 0;
+  bool prepare_only = false;
+  bool no_certificate = false;
+};
+Result<void> RunUp(const UpCommand& command);
+
 /// What happens to an existing file: --force replaces it.
 inline IfExists WhatIfExists(bool force) { return force ? IfExists::kReplace : IfExists::kRefuse; }
 

@@ -223,9 +223,13 @@ class Terminal final : public RunListener {
 
 }  // namespace
 
+std::unique_ptr<RunListener> MakeTerminalView(const LocalRun& run, bool resumed) {
+  return std::make_unique<Terminal>(run, resumed);
+}
+
 Result<RunSummary> ExecuteWithView(const LocalRun& run, bool resumed) {
-  Terminal terminal(run, resumed);
-  RunListener* const listeners[] = {&terminal};
+  const auto view = MakeTerminalView(run, resumed);
+  RunListener* const listeners[] = {view.get()};
   return Execute(run, listeners);
 }
 

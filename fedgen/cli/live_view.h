@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <string>
 
 #include "fedgen/cli/progress.h"
@@ -50,6 +51,10 @@ class LiveView {
   RoundReport last_;
   std::chrono::steady_clock::time_point begin_, last_drawn_;
 };
+
+/// Shows on stderr how a run goes: warnings, rounds, the race, the certification. It outlives
+/// neither the run nor this view.
+std::unique_ptr<RunListener> MakeTerminalView(const LocalRun& run, bool resumed);
 
 /// Executes a run and shows on stderr how it goes: warnings, rounds, the race, the certification.
 Result<RunSummary> ExecuteWithView(const LocalRun& run, bool resumed);

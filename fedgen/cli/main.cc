@@ -1,73 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The program: turns flags into the struct of a verb (commands.h) and calls the verb. CLI11 is
-// included here only, since it is slow to compile.
+// The program: turns flags into the struct of a verb (commands.h) and calls the verb.
 
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
-#include <algorithm>
-#include <charconv>
 #include <csignal>
-#include <functional>
 #include <iostream>
-#include <limits>
-#include <memory>
 
-#include "fedgen/base/parallel.h"
 #include "fedgen/base/text.h"
 #include "fedgen/base/version.h"
 #include "fedgen/certify/certificate.h"
 #include "fedgen/certify/ladder.h"
 #include "fedgen/cli/commands.h"
+#include "fedgen/cli/flags-inl.h"
 #include "fedgen/cli/print.h"
 #include "fedgen/run/config_options.h"
 
 namespace fedgen {
 namespace {
-
-// Checks of a flag's value. Each returns "= value: rule", or nothing if the value is good. CLI11
-// puts the flag and a colon before that text; Problem() takes the colon away.
-
-template <typename Int>
-bool IsInteger(const std::string& text, Int low, Int high) {
-  Int value = 0;
-  const char* end = text.data() + text.size();
-  const auto [parsed_to, error] = std::from_chars(text.data(), end, value);
-  return error == std::errc() && parsed_to == end && value >= low && value <= high;
-}
-
-std::string Refusal(const std::string& text, const std::string& rule) {
-  return fmt::format("= {}: must be {}", text.substr(0, 60), rule);
-}
-
-// CLI11 would read -1 and anything too large as 2^64 - 1.
-std::string CheckSeed(const std::string& text) {
-  constexpr std::uint64_t kLargest = std::numeric_limits<std::uint64_t>::max();
-  if (IsInteger<std::uint64_t>(text, 0, kLargest)) return "";
-  return Refusal(text, "an integer in 0..2^64 - 1");
-}
-
-std::function<std::string(const std::string&)> InRange(std::int64_t low, std::int64_t high) {
-  return [=](const std::string& text) {
-    if (IsInteger(text, low, high)) return std::string();
-    return Refusal(text, fmt::format("an integer in {}..{}", low, high));
-  };
-}
-
-// CLI11 would read 010 as 8, which is another learner.
-std::string CheckNoLeadingZero(const std::string& text) {
-  return text.starts_with('0') ? Refusal(text, "without leading zeros") : "";
-}
-
-std::string CheckAlgorithm(const std::string& text) {
-  if (std::ranges::find(kWords<Algorithm>, text) != kWords<Algorithm>.end()) return "";
-  return Refusal(text, fmt::format("one of {}", fmt::join(kWords<Algorithm>, ", ")));
-}
-
-// An empty name is a mistake, such as a shell variable that was never set.
-std::string CheckName(const std::string& text) { return text.empty() ? "must not be empty" : ""; }
 
 std::string Problem(const CLI::ParseError& error) {
   std::string text = error.what();
@@ -108,84 +59,6 @@ std::optional<Error> FindUnknownVerb(const CLI::App& app, int argc, char** argv)
 }
 
 // ---- Verbs and their flags ----------------------------------------------------------------------
-
-// What the verb on the command line will do, once all flags are read.
-using Work = std::function<Result<void>()>;
-
-template <typename Command>
-struct Verb {
-  CLI::App* app;
-  std::shared_ptr<Command> command;  // lives as long as the callbacks of `app`
-};
-
-template <typename Command>
-Verb<Command> AddVerb(CLI::App& parent, const char* name, const char* help,
-                      Result<void> (*run)(const Command&), Work& work) {
-  const auto command = std::make_shared<Command>();
-  CLI::App* const verb = parent.add_subcommand(name, help);
-  verb->callback([=, &work] { work = [=] { return run(*command); }; });
-  return {verb, command};
-}
-
-// A file, a directory or a name.
-template <typename Text>
-CLI::Option* AddName(CLI::App* verb, const char* flags, Text& value, const char* help,
-                     const char* type = "FILE") {
-  return verb->add_option(flags, value, help)->check(CheckName)->type_name(type);
-}
-
-template <typename Int>
-CLI::Option* AddInteger(CLI::App* verb, const char* flags, Int& value, const char* help,
-                        std::int64_t low, std::int64_t high, const char* type = "N") {
-  return verb->add_option(flags, value, help)->check(InRange(low, high))->type_name(type);
-}
-
-constexpr std::int64_t kMostWorlds = 1'000'000'000'000;
-
-template <typename Command>
-CLI::Option* AddConfig(CLI::App* verb, Command& command) {
-  CLI::Option* const config =
-      AddName(verb, "-c,--config", command.config, "experiment, a TOML file (see configs/)");
-  verb->add_option("--set", command.overrides, "overrides a key of the configuration; repeatable")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
-  return config;
-}
-
-template <typename Seed>
-void AddSeed(CLI::App* verb, Seed& seed, const char* help) {
-  verb->add_option("-s,--seed", seed, help)->check(CheckSeed)->type_name("S");
-}
-
-void AddAnyway(CLI::App* verb, bool& anyway) {
-  verb->add_flag("--anyway", anyway,
-                 "drive though the policy was made for another sensor, robot or time step");
-}
-
-template <typename Command>
-void AddPolicy(CLI::App* verb, Command& command) {
-  AddName(verb, "-p,--policy", command.policy, "straight, gap-follower, or a policy file",
-          "NAME|FILE")
-      ->required();
-  AddAnyway(verb, command.anyway);
-}
-
-void AddThreads(CLI::App* verb, int& threads) {
-  AddInteger(
-      verb, "-t,--threads", threads,
-      "threads [FEDGEN_NUM_THREADS, or one per core]; the result is the same to the last bit", 1,
-      kMaxThreads, "T");
-}
-
-void AddKernel(CLI::App* verb, std::string& kernel) {
-  verb->add_option("--kernel", kernel,
-                   "auto, simd or scalar; the result is the same to the last bit")
-      ->type_name("K");
-}
-
-void AddForce(CLI::App* verb, bool& force) {
-  verb->add_flag("--force", force, "replace an existing file");
-}
 
 void AddEvaluate(CLI::App& app, Work& work) {
   const auto [verb, command] =
@@ -397,64 +270,6 @@ void AddConfigExplain(CLI::App& config, Work& work) {
   verb->add_flag("--markdown", command->markdown, "all, as the tables of docs/configuration.md");
 }
 
-// Whose certificate: --learner N, or --cloud.
-CLI::Option* AddPeer(CLI::App* verb, PkiPeer& peer) {
-  CLI::Option* const learner =
-      AddInteger(verb, "--learner", peer.learner, "a learner, by its number", 1,
-                 std::numeric_limits<std::uint32_t>::max())
-          ->check(CheckNoLeadingZero);
-  return verb->add_flag("--cloud", peer.cloud, "the Cloud")->excludes(learner);
-}
-
-void AddPeerWithHosts(CLI::App* verb, PkiPeer& peer) {
-  CLI::Option* const cloud = AddPeer(verb, peer);
-  AddName(verb, "--host", peer.hosts,
-          "DNS names and IP addresses by which learners reach the Cloud; repeatable", "H[,H...]")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->needs(cloud);
-}
-
-void AddPki(CLI::App& pki, Work& work) {
-  const auto [init, made] = AddVerb(pki, "init", "Make an authority", RunPkiInit, work);
-  AddName(init, "directory", made->directory, "directory to create", "DIR")->required();
-  AddName(init, "--name", made->name, "name of the federation", "NAME")->required();
-
-  const auto [request, asked] =
-      AddVerb(pki, "request", "Make a private key, and a request to send to the operator",
-              RunPkiRequest, work);
-  AddName(request, "directory", asked->directory, "directory for node.key and node.csr", "DIR")
-      ->required();
-  AddPeerWithHosts(request, asked->peer);
-
-  const auto [sign, granted] =
-      AddVerb(pki, "sign", "Sign a request: its key gets the name you say", RunPkiSign, work);
-  AddName(sign, "directory", granted->directory, "directory of the authority", "DIR")->required();
-  AddName(sign, "request", granted->request, "request, a .csr file")->required();
-  AddPeerWithHosts(sign, granted->peer);
-  AddName(sign, "-o,--output", granted->output, "certificate to write")->required();
-  AddInteger(sign, "--days", granted->days, "how long it is valid [365]", 1, 36500, "D");
-  sign->add_flag("--again", granted->again, "renew: though there is a certificate of this name");
-  AddForce(sign, granted->force);
-
-  const auto [revoke, taken] =
-      AddVerb(pki, "revoke", "Take back a certificate, or all of a learner", RunPkiRevoke, work);
-  AddName(revoke, "directory", taken->directory, "directory of the authority", "DIR")->required();
-  AddName(revoke, "certificate", taken->certificate, "certificate, a .pem file");
-  AddPeer(revoke, taken->peer);
-
-  const auto [show, shown] = AddVerb(
-      pki, "show", "Describe a certificate, a request or a revocation list", RunPkiShow, work);
-  AddName(show, "file", shown->file, "a .pem or .csr file")->required();
-}
-
-// A verb that only groups others.
-CLI::App& AddGroup(CLI::App& app, const char* name, const char* help) {
-  CLI::App* const group = app.add_subcommand(name, help);
-  group->require_subcommand(1);
-  return *group;
-}
-
 void AddVerbs(CLI::App& app, Work& work) {
   AddEvaluate(app, work);
   AddTrain(app, work);
@@ -471,7 +286,7 @@ void AddVerbs(CLI::App& app, Work& work) {
   AddPolicyNew(policy, work);
   AddPolicyShow(policy, work);
   AddPolicyConvert(policy, work);
-  AddPki(AddGroup(app, "pki", "Certificates: who is who in a federation"), work);
+  AddFederationVerbs(app, work);
   AddConfigExplain(AddGroup(app, "config", "Say what the options of a configuration mean"), work);
 }
 

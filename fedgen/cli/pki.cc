@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <chrono>
 #include <vector>
 
 #include "fedgen/base/file.h"
@@ -10,16 +9,12 @@
 #include "fedgen/cli/print.h"
 #include "fedgen/identity/authority.h"
 #include "fedgen/identity/pki.h"
+#include "fedgen/identity/tls.h"
 
 namespace fedgen {
 namespace {
 
 constexpr std::size_t kMaxFileBytes = std::size_t{16} << 20;
-
-std::int64_t SystemClock() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::seconds>(now).count();
-}
 
 Result<Pem> ReadPem(const std::string& path) {
   return Pem{FEDGEN_TRY(ReadFile(path, kMaxFileBytes)), path};

@@ -3,25 +3,33 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "fedgen/base/result.h"
+#include "fedgen/federation/entry.h"
 #include "fedgen/federation/served_run.h"
-#include "fedgen/identity/tls.h"
 
 namespace fedgen {
 
 // A Cloud that learners reach over gRPC, with TLS on both sides. It decodes, asks the loop, and
-// encodes; who may speak for whom is decided by the certificate of the connection.
+// encodes; who may speak for whom is decided by the certificate of the connection, for each call
+// anew. The files of its identity (identity/tls.h) may be replaced while it runs.
 
 struct CloudServerOptions {
-  std::string listen = "127.0.0.1:0";  // host:port; port 0 is one that the kernel chooses
-  TlsIdentity tls;
+  std::string listen = "127.0.0.1:0";          // host:port; port 0 is one that the kernel chooses
+  std::string tls_directory;                   // ca.pem, node.pem, node.key, perhaps crl.pem
+  std::chrono::milliseconds look_every{1000};  // at most so often for another crl.pem
   /// How long a message waits for its answer before its sender is told to ask again.
   std::chrono::milliseconds patience{10000};
+  SharedSettings shared{};  // what the learners of each run must agree on
   std::size_t max_message_bytes = std::size_t{64} << 20;  // a longer one is refused unread
+  /// Told once of each learner that a revocation list says has left; from any thread.
+  std::function<void(LearnerId)> on_revoked{};
+  /// Told what is wrong with files that were replaced; from any thread.
+  std::function<void(const std::string&)> on_trouble{};
 };
 
 class CloudServer {

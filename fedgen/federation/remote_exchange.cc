@@ -12,6 +12,7 @@
 #include "fedgen/base/check.h"
 #include "fedgen/federation/wire-inl.h"
 #include "fedgen/federation/wire.grpc.pb.h"
+#include "fedgen/identity/tls.h"
 
 namespace fedgen {
 namespace {
@@ -29,28 +30,57 @@ grpc::ChannelArguments Arguments() {
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
   arguments.SetMaxReceiveMessageSize(-1);  // the finals of all learners
+  // A connection made with another certificate is another connection.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   return arguments;
+}
+
+// What a status says, and what may be behind it: who is refused by TLS is not told by the other end
+// why, and sees a connection that ends.
+std::string TroubleOf(const std::string& address, const grpc::Status& status) {
+  std::string trouble = fmt::format("{}: {}", address, status.error_message());
+  const auto speaks_of = [&](const char* word) {
+    return status.error_message().find(word) != std::string::npos;
+  };
+  if (status.error_code() == grpc::StatusCode::UNAVAILABLE &&
+      (speaks_of("handshake") || speaks_of("SSL") || speaks_of("Peer name") ||
+       speaks_of("Socket closed") || speaks_of("Connection reset"))) {
+    trouble +=
+        "; the certificate may have been refused, or the address be another's (fedgen doctor)";
+  }
+  return trouble;
 }
 
 }  // namespace
 
 struct RemoteExchange::Channels {
+  std::shared_ptr<const TlsIdentity> tls;                    // that they were made with
   std::vector<std::unique_ptr<v1::Federation::Stub>> stubs;  // [addresses]
 };
 
-RemoteExchange::RemoteExchange(RemoteExchangeOptions options)
-    : options_(std::move(options)), channels_(std::make_unique<Channels>()) {
+RemoteExchange::RemoteExchange(RemoteExchangeOptions options) : options_(std::move(options)) {
   FEDGEN_CHECK(!options_.addresses.empty(), "no address of {}", options_.run);
-  const grpc::SslCredentialsOptions tls{options_.tls.authority, options_.tls.key,
-                                        options_.tls.certificate};
-  const auto credentials = grpc::SslCredentials(tls);
+}
+
+RemoteExchange::~RemoteExchange() = default;
+
+// Channels by the identity that is in the directory now.
+Result<std::shared_ptr<RemoteExchange::Channels>> RemoteExchange::Connect() {
+  const std::lock_guard lock(mutex_);
+  if (!watch_) {
+    watch_ = FEDGEN_TRY(TlsWatch::Open(options_.tls_directory, options_.who, options_.on_trouble));
+  }
+  std::shared_ptr<const TlsIdentity> tls = watch_->Current();
+  if (channels_ && channels_->tls == tls) return channels_;
+  const auto credentials = grpc::SslCredentials({tls->authority, tls->key, tls->certificate});
+  channels_ = std::make_shared<Channels>();
+  channels_->tls = std::move(tls);
   for (const std::string& address : options_.addresses) {
     channels_->stubs.push_back(
         v1::Federation::NewStub(grpc::CreateCustomChannel(address, credentials, Arguments())));
   }
+  return channels_;
 }
-
-RemoteExchange::~RemoteExchange() = default;
 
 // Twice as long after each try, and up to half of it less, so that a thousand learners do not come
 // back at the same moment.
@@ -63,30 +93,33 @@ void RemoteExchange::Pause(int tries) const {
       longest * std::uniform_real_distribution(0.5, 1.0)(chance)));
 }
 
-Result<StepAnswer> RemoteExchange::Ask(const StepMessage& message) {
-  const v1::StepRequest request = ToWire(options_.run, message);
+// Calls until the Cloud has answered. `call` is told the stub and the context of a try, and returns
+// its status, and whether the Cloud's answer was that it waits for others.
+template <typename Call>
+Result<void> RemoteExchange::Persist(std::size_t bytes, const Call& call) {
   auto heard = std::chrono::steady_clock::now();  // of the Cloud, last
   for (int tries = 0;;) {
-    const std::size_t address = address_ % channels_->stubs.size();
+    const std::shared_ptr<Channels> channels = FEDGEN_TRY(Connect());
+    const std::size_t address = address_ % channels->stubs.size();
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + options_.deadline);
-    v1::StepReply reply;
     ++num_sent_;
-    bytes_sent_ += static_cast<std::int64_t>(request.ByteSizeLong());
-    const grpc::Status status = channels_->stubs[address]->Exchange(&context, request, &reply);
+    bytes_sent_ += static_cast<std::int64_t>(bytes);
+    bool waits = false;
+    const grpc::Status status = call(*channels->stubs[address], context, waits);
     if (status.ok()) {
-      std::optional<StepAnswer> answer = FEDGEN_TRY(FromWire(reply));
-      if (answer) return *std::move(answer);
-      tries = 0;  // it waits for others, and said so
+      if (!waits) return {};
+      tries = 0;
       heard = std::chrono::steady_clock::now();
       continue;
     }
+    const std::string trouble = TroubleOf(options_.addresses[address], status);
     if (!MayBeTriedAgain(status.error_code())) {
-      return Error{ErrorCode::kMismatch,
-                   fmt::format("{}: {}", options_.addresses[address], status.error_message())};
+      // The certificate may have been renewed, and the old one revoked, while the call was under
+      // way.
+      if (FEDGEN_TRY(Connect()) != channels) continue;
+      return Error{ErrorCode::kMismatch, trouble};
     }
-    const std::string trouble =
-        fmt::format("{}: {}", options_.addresses[address], status.error_message());
     const auto silence = std::chrono::steady_clock::now() - heard;
     if (options_.give_up.count() > 0 && silence > options_.give_up) {
       return Error{ErrorCode::kIo, trouble};
@@ -95,6 +128,35 @@ Result<StepAnswer> RemoteExchange::Ask(const StepMessage& message) {
     address_ = address + 1;
     Pause(tries++);
   }
+}
+
+Result<Entered> RemoteExchange::Enter(LearnerId learner, const Entry& entry) {
+  v1::EnterRequest request;
+  request.set_run(entry.run);
+  request.set_learner(learner.index());
+  request.set_version(entry.version);
+  request.set_settings(entry.settings);
+  v1::EnterReply reply;
+  FEDGEN_TRY(Persist(request.ByteSizeLong(), [&](v1::Federation::Stub& stub,
+                                                 grpc::ClientContext& context, bool& /*waits*/) {
+    return stub.Enter(&context, request, &reply);
+  }));
+  options_.run = reply.run();
+  return Entered{reply.run(), reply.settings()};
+}
+
+Result<StepAnswer> RemoteExchange::Ask(const StepMessage& message) {
+  const v1::StepRequest request = ToWire(options_.run, message);
+  Result<std::optional<StepAnswer>> answer = std::optional<StepAnswer>();
+  FEDGEN_TRY(Persist(request.ByteSizeLong(), [&](v1::Federation::Stub& stub,
+                                                 grpc::ClientContext& context, bool& waits) {
+    v1::StepReply reply;
+    const grpc::Status status = stub.Exchange(&context, request, &reply);
+    if (status.ok()) answer = FromWire(reply);
+    waits = answer.has_value() && !*answer;
+    return status;
+  }));
+  return *FEDGEN_TRY(std::move(answer));
 }
 
 // Every learner of this host at the same time: nobody is answered before all are heard.
@@ -133,6 +195,10 @@ Result<Ending> RemoteExchange::Close(std::span<const CloseMessage> messages) {
 
 Result<Finalists> RemoteExchange::Finish(std::span<const FinalMessage> messages) {
   return std::move(FEDGEN_TRY(AskAll<Finalists>(messages)).front());
+}
+
+Result<RaceAnswer> RemoteExchange::Race(std::span<const RaceMessage> messages) {
+  return std::move(FEDGEN_TRY(AskAll<RaceAnswer>(messages)).front());
 }
 
 }  // namespace fedgen

@@ -13,14 +13,12 @@
 
 #include "fedgen/base/file_testing.h"
 #include "fedgen/federation/cloud_server.h"
-#include "fedgen/identity/identity_testing.h"
 #include "fedgen/fuse/checkpoint.h"
 #include "fedgen/fuse/federation_testing.h"
+#include "fedgen/identity/identity_testing.h"
 
 namespace fedgen {
 namespace {
-
-using ::testing::HasSubstr;
 
 std::vector<LearnerId> AllLearners() {
   std::vector<LearnerId> ids;
@@ -28,14 +26,17 @@ std::vector<LearnerId> AllLearners() {
   return ids;
 }
 
-ServedSettings SettingsOf(const SpreadCase& c) { return {"spread", c.options, AllLearners(), 2}; }
+ServedSettings SettingsOf(const SpreadCase& c) {
+  return {"spread", c.options, AllLearners(), 2, 7};
+}
 
 // A Cloud on a port of its own that can go down and come back.
 class TestCloud {
  public:
   TestCloud(const SpreadCase& c, const Authority& authority, const std::string& store)
       : settings_(SettingsOf(c)), store_path_(store) {
-    options_.tls = MakeTestIdentity(authority, LearnerId::Cloud());
+    options_.tls_directory =
+        WriteTestIdentity(store + ".tls", MakeTestIdentity(authority, LearnerId::Cloud()));
     options_.patience = std::chrono::milliseconds(200);
     Start();
   }
@@ -68,11 +69,11 @@ class TestCloud {
   std::unique_ptr<CloudServer> server_;
 };
 
-RemoteExchangeOptions Towards(const std::string& address, TlsIdentity tls) {
+RemoteExchangeOptions Towards(const std::string& address, const std::string& tls_directory) {
   RemoteExchangeOptions options;
   options.addresses = {address};
   options.run = "spread";
-  options.tls = std::move(tls);
+  options.tls_directory = tls_directory;
   options.first_pause = std::chrono::milliseconds(2);
   options.longest_pause = std::chrono::milliseconds(50);
   return options;
@@ -86,25 +87,28 @@ std::string BytesOf(const CloudState& state) {
   return CheckpointToBytes(CloudCheckpoint{"", state});
 }
 
-Result<Finalists> RunToEnd(Host& host, Exchange& exchange,
-                           const std::function<void(int)>& after_round = {}) {
+// All that is known at the end.
+Result<std::string> RunToEnd(Host& host, Exchange& exchange,
+                             const std::function<void(int)>& after_round = {}) {
   FEDGEN_TRY(host.Join(exchange));
   while (host.ending() == Ending::kNotYet) {
     FEDGEN_TRY(host.Round(exchange));
     if (after_round) after_round(host.round());
   }
-  return host.Finish(exchange);
+  const Finalists finalists = FEDGEN_TRY(host.Finish(exchange));
+  const RaceAnswer raced = FEDGEN_TRY(exchange.Race(PartsOfRace(host, finalists)));
+  return ToBytes(finalists) + ToBytes(raced);
 }
 
 Ran RunInOneProcess(const SpreadCase& c) {
   std::vector<std::unique_ptr<Learner>> learners;
   for (int i = 0; i < kSpreadLearners; ++i) learners.push_back(MakeSpreadLearner(c, i));
   Host host(c.options, std::move(learners));
-  Cloud cloud(c.options, AllLearners());
+  Cloud cloud(c.options, AllLearners(), 7);
   LocalExchange exchange(cloud);
-  const Result<Finalists> finalists = RunToEnd(host, exchange);
+  const Result<std::string> finalists = RunToEnd(host, exchange);
   FEDGEN_CHECK(finalists.has_value(), "{}", finalists.error().message);
-  return {BytesOfLearners({&host}), ToBytes(*finalists), BytesOf(cloud.state())};
+  return {BytesOfLearners({&host}), *finalists, BytesOf(cloud.state())};
 }
 
 // A host of one learner each, and perhaps a Cloud that goes down after every third round of the
@@ -123,15 +127,17 @@ Ran RunOverTls(const SpreadCase& c, const std::string& store, bool restarts) {
   std::vector<std::thread> threads;
   for (std::uint32_t i = 0; i < kSpreadLearners; ++i) {
     threads.emplace_back([&, i] {
-      RemoteExchange exchange(Towards(address, MakeTestIdentity(authority, LearnerId(i))));
+      const std::string tls = fmt::format("{}.tls-{}", store, i);
+      WriteTestIdentity(tls, MakeTestIdentity(authority, LearnerId(i)));
+      RemoteExchange exchange(Towards(address, tls));
       const auto after_round = [&](int round) {
         if (!restarts || i != 0 || round % 3 != 0) return;
         cloud.Stop();
         cloud.Start();
       };
-      const Result<Finalists> got = RunToEnd(*hosts[i], exchange, after_round);
+      const Result<std::string> got = RunToEnd(*hosts[i], exchange, after_round);
       ASSERT_TRUE(got) << got.error().message;
-      finalists[i] = ToBytes(*got);
+      finalists[i] = *got;
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -159,60 +165,6 @@ TEST_P(RemoteExchangeTest, GivesTheBytesOfOneProcess) {
 
 INSTANTIATE_TEST_SUITE_P(Algorithms, RemoteExchangeTest, ::testing::ValuesIn(SpreadCases()),
                          [](const auto& test) { return std::string(test.param.name); });
-
-// ---- Who may come in, and say what --------------------------------------------------------------
-
-class Doors : public ::testing::Test {
- protected:
-  // What the Cloud says to a message of learner 1 by this identity.
-  static std::string Answer(const TlsIdentity& tls, const std::string& address,
-                            const JoinMessage& message, const std::string& run = "spread") {
-    RemoteExchangeOptions options = Towards(address, tls);
-    options.run = run;
-    options.give_up = std::chrono::milliseconds(1);
-    RemoteExchange exchange(options);
-    const Result<std::vector<Welcome>> answer = exchange.Join({&message, 1});
-    return answer ? "welcome" : answer.error().message;
-  }
-
-  const SpreadCase case_ = {"doors", {.rounds = 3}};
-  const Authority authority_ = MakeTestAuthority("test");
-  const TemporaryDirectory directory_;
-  const std::string store_ = directory_.Path("cloud.db");
-  TestCloud cloud_{case_, authority_, store_};
-  const TlsIdentity first_ = MakeTestIdentity(authority_, LearnerId(0));
-};
-
-TEST_F(Doors, RefuseEachWithItsReasonAndStayAsTheyWere) {
-  const std::string address = cloud_.address();
-  const float nan = std::numeric_limits<float>::quiet_NaN();
-  EXPECT_THAT(Answer(first_, address, {LearnerId(1), {1, 2}}),
-              HasSubstr("learner-1 cannot speak for learner 2"));
-  EXPECT_THAT(Answer(first_, address, {LearnerId(0), {1, 2, 3}}),
-              HasSubstr("a policy of 3 parameters, the run has 2"));
-  EXPECT_THAT(Answer(first_, address, {LearnerId(0), {1, nan}}),
-              HasSubstr("theta: must hold finite numbers"));
-  EXPECT_THAT(Answer(first_, address, {LearnerId(0), {1, 2}}, "other"),
-              HasSubstr("no run of this name is served here"));
-  EXPECT_THAT(Answer(MakeTestIdentity(authority_, LearnerId(9)), address, {LearnerId(9), {1, 2}}),
-              HasSubstr("learner 10: is not part of this run"));
-  EXPECT_THAT(Answer(MakeTestIdentity(authority_, LearnerId::Cloud()), address,
-                     {LearnerId::Cloud(), {1, 2}}),
-              HasSubstr("is not part of this run"));
-  // These are not even heard: TLS ends the connection.
-  const Authority rogue = MakeTestAuthority("test");
-  TlsIdentity stranger = MakeTestIdentity(rogue, LearnerId(0));
-  EXPECT_NE(Answer(stranger, address, {LearnerId(0), {1, 2}}), "welcome");
-  stranger.authority = first_.authority;  // it believes the Cloud, which does not believe it
-  EXPECT_NE(Answer(stranger, address, {LearnerId(0), {1, 2}}), "welcome");
-  const TlsIdentity expired =
-      MakeTestIdentity(authority_, LearnerId(0), 1, SystemSeconds() - 3 * 86400);
-  EXPECT_NE(Answer(expired, address, {LearnerId(0), {1, 2}}), "welcome");
-  EXPECT_NE(Answer({first_.authority, "", ""}, address, {LearnerId(0), {1, 2}}), "welcome");
-  cloud_.Stop();
-  Cloud untouched(case_.options, AllLearners());
-  EXPECT_EQ(BytesOf(cloud_.Remembered()), BytesOf(untouched.state()));
-}
 
 }  // namespace
 }  // namespace fedgen

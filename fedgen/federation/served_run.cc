@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "fedgen/base/hash.h"
 #include "fedgen/base/option.h"
 #include "fedgen/fuse/checkpoint.h"
@@ -23,21 +25,22 @@ Result<void> CheckSize(const StepMessage& message, std::uint64_t num_parameters)
 }  // namespace
 
 std::string ServedSettings::Text() const {
+  if (!text.empty()) return text;
   std::vector<std::uint32_t> numbers;
   numbers.reserve(learners.size());
   for (const LearnerId learner : learners) numbers.push_back(learner.number());
   return fmt::format(
       "algorithm = {}\nrounds = {}\nepisodes = {}\naverage_every = {}\nparameters = {}\n"
-      "learners = {}\n",
+      "race_seed = {}\nlearners = {}\n",
       NameOf(options.algorithm), options.rounds, options.episodes, options.average_every,
-      num_parameters, fmt::join(numbers, " "));
+      num_parameters, race_seed, fmt::join(numbers, " "));
 }
 
 Result<ServedRun> ServedRun::Open(const ServedSettings& settings, Store& store) {
   const std::string text = settings.Text();
   FEDGEN_TRY(store.Begin({settings.run, text}));
   ServedRun run(settings.run, Sha256Hex(text), settings.num_parameters,
-                Cloud(settings.options, settings.learners), store);
+                Cloud(settings.options, settings.learners, settings.race_seed), store);
   const std::optional<StoredRun> stored = FEDGEN_TRY(store.Load(settings.run));
   if (stored) FEDGEN_TRY(run.GoOn(*stored));
   return run;
@@ -52,6 +55,7 @@ Result<void> ServedRun::GoOn(const StoredRun& stored) {
     FEDGEN_TRY(Restore(checkpoint, fingerprint_, name, cloud_));
   }
   sequence_ = stored.snapshot_sequence;
+  snapshot_ = stored.snapshot.size();
   for (const StoredMessage& kept : stored.messages) {
     const Result<StepMessage> message = StepFromBytes(kept.bytes);
     const Result<bool> heard = message ? fedgen::Hear(*message, cloud_) : message.error();
@@ -98,9 +102,10 @@ Result<void> ServedRun::Save() {
   FEDGEN_TRY(store_->Append(name_, unsaved_));
   for (const StoredMessage& kept : unsaved_) since_snapshot_ += kept.bytes.size();
   unsaved_.clear();
-  if (since_snapshot_ < kSnapshotBytes) return {};
+  if (since_snapshot_ < std::max(kSnapshotBytes, snapshot_)) return {};
   // The messages are safe whether or not this succeeds; the next Save() would try again.
   const std::string snapshot = CheckpointToBytes(CloudCheckpoint{fingerprint_, cloud_.state()});
+  snapshot_ = snapshot.size();
   if (store_->Compact(name_, sequence_, snapshot)) since_snapshot_ = 0;
   return {};
 }

@@ -30,6 +30,9 @@ struct ServedSettings {
   FederationOptions options;
   std::vector<LearnerId> learners;   // at least one
   std::uint64_t num_parameters = 0;  // of a policy
+  std::uint64_t race_seed = 0;       // learners hear of it when the finalists are known
+
+  std::string text{};                // what a store is to compare; empty: the following
 
   /// All of it as text, one line each: what a store compares.
   std::string Text() const;
@@ -53,7 +56,8 @@ class ServedRun {
   const Cloud& cloud() const { return cloud_; }
   const std::string& name() const { return name_; }
 
-  /// A snapshot is taken when this many bytes of messages have come since the last.
+  /// A snapshot is taken when at least this many bytes of messages have come since the last, and
+  /// as many as it had itself: with very many learners it is large.
   static constexpr std::size_t kSnapshotBytes = std::size_t{1} << 20;
 
  private:
@@ -73,6 +77,7 @@ class ServedRun {
   Store* store_;
   std::int64_t sequence_ = 0;           // of the last message that was heard
   std::size_t since_snapshot_ = 0;      // bytes
+  std::size_t snapshot_ = 0;            // bytes of the last
   std::vector<StoredMessage> unsaved_;  // in order
 };
 

@@ -33,7 +33,8 @@ int StepOf(const Cloud& cloud, const StepMessage& message) {
   return std::visit(Overloaded{[](const JoinMessage&) { return 0; },
                                [](const RoundMessage& m) { return 2 * m.round - 1; },
                                [](const CloseMessage& m) { return 2 * m.round; },
-                               [&](const FinalMessage&) { return 2 * cloud.round() + 1; }},
+                               [&](const FinalMessage&) { return cloud.finish_step(); },
+                               [&](const RaceMessage&) { return cloud.race_step(); }},
                     message);
 }
 
@@ -54,7 +55,8 @@ std::optional<StepAnswer> AnswerOf(const Cloud& cloud, const StepMessage& messag
       Overloaded{[&](const JoinMessage& m) { return wrap(cloud.WelcomeOf(m.learner)); },
                  [&](const RoundMessage& m) { return wrap(cloud.AnswerTo(m.round)); },
                  [&](const CloseMessage& m) { return wrap(cloud.EndingAfter(m.round)); },
-                 [&](const FinalMessage&) { return wrap(cloud.FindFinalists()); }},
+                 [&](const FinalMessage&) { return wrap(cloud.FindFinalists()); },
+                 [&](const RaceMessage&) { return wrap(cloud.FindRaceAnswer()); }},
       message);
 }
 

@@ -13,10 +13,11 @@ namespace fedgen {
 
 // A message of a learner, whichever step of a run it belongs to, and what a Cloud answers.
 
-using StepMessage = std::variant<JoinMessage, RoundMessage, CloseMessage, FinalMessage>;
+using StepMessage =
+    std::variant<JoinMessage, RoundMessage, CloseMessage, FinalMessage, RaceMessage>;
 
 /// In the order of StepMessage.
-using StepAnswer = std::variant<Welcome, RoundAnswer, Ending, Finalists>;
+using StepAnswer = std::variant<Welcome, RoundAnswer, Ending, Finalists, RaceAnswer>;
 
 /// Who says it.
 LearnerId SpeakerOf(const StepMessage& message);

@@ -36,6 +36,13 @@ class Faults {
     }
     return {values.begin(), values.end()};
   }
+  Ending HowItEnds(std::uint32_t ending) {
+    if (ending < static_cast<std::uint32_t>(NumValues(Ending{}))) {
+      return static_cast<Ending>(ending);
+    }
+    Add("ending", "is unknown");
+    return Ending::kNotYet;
+  }
   std::string Hash(const std::string& hash, const char* field) {
     const bool is_hash =
         hash.size() == 64 && hash.find_first_not_of("0123456789abcdef") == std::string::npos;
@@ -78,6 +85,7 @@ Submission Get(const v1::Submission& from, Faults& faults) {
 
 void Put(const JoinMessage& m, v1::StepRequest* to) {
   Put(m.theta, to->mutable_join()->mutable_theta());
+  to->mutable_join()->set_task(m.task);
 }
 
 void Put(const RoundMessage& m, v1::StepRequest* request) {
@@ -108,6 +116,36 @@ void Put(const FinalMessage& m, v1::StepRequest* request) {
   Put(m.final, request->mutable_final()->mutable_final());
 }
 
+using Tallies = google::protobuf::RepeatedPtrField<v1::Tally>;
+
+void Put(const std::vector<RaceTally>& tallies, Tallies* to) {
+  for (const RaceTally& tally : tallies) {
+    v1::Tally* counted = to->Add();
+    counted->set_episodes(tally.episodes);
+    counted->set_reached(tally.reached);
+    counted->set_cost(tally.cost);
+  }
+}
+
+void Put(const RaceMessage& m, v1::StepRequest* request) {
+  Put(m.tallies, request->mutable_race()->mutable_tallies());
+}
+
+std::vector<RaceTally> Get(const Tallies& from) {
+  std::vector<RaceTally> tallies;
+  tallies.reserve(static_cast<std::size_t>(from.size()));
+  for (const v1::Tally& counted : from) {
+    tallies.push_back({counted.episodes(), counted.reached(), counted.cost()});
+  }
+  return tallies;
+}
+
+JoinMessage Get(const v1::Join& from, LearnerId learner, Faults& faults) {
+  JoinMessage m{learner, faults.Numbers(from.theta(), "theta"), from.task()};
+  if (!m.task.empty()) faults.Hash(m.task, "task");
+  return m;
+}
+
 RoundMessage Get(const v1::Round& from, LearnerId learner, Faults& faults) {
   RoundMessage m;
   m.learner = learner;
@@ -131,10 +169,13 @@ RoundMessage Get(const v1::Round& from, LearnerId learner, Faults& faults) {
 void Put(const Welcome& welcome, v1::StepReply* to) {
   to->mutable_welcome()->set_origin(welcome.origin.index());
   Put(welcome.start, to->mutable_welcome()->mutable_start());
+  to->mutable_welcome()->set_round(static_cast<std::uint32_t>(welcome.round));
 }
 
 void Put(const RoundAnswer& answer, v1::StepReply* reply) {
   v1::RoundAnswer* to = reply->mutable_round();
+  to->set_round(static_cast<std::uint32_t>(answer.round));
+  to->set_ending(static_cast<std::uint32_t>(answer.ending));
   for (const LearnerId learner : answer.participants) to->add_participants(learner.index());
   if (answer.incumbent) Put(*answer.incumbent, to->mutable_incumbent());
   for (const Candidate& candidate : answer.candidates) {
@@ -156,10 +197,28 @@ void Put(const Finalists& finalists, v1::StepReply* reply) {
   for (const Submission& final : finalists.finals) Put(final, to->add_finals());
   if (finalists.incumbent) Put(*finalists.incumbent, to->mutable_incumbent());
   Put(finalists.average, to->mutable_average());
+  to->set_seed(finalists.seed);
+  for (const LearnerId racer : finalists.racers) to->add_racers(racer.index());
+}
+
+void Put(const RaceAnswer& answer, v1::StepReply* reply) {
+  v1::RaceAnswer* to = reply->mutable_race();
+  for (const RacePart& part : answer.parts) {
+    v1::RacePart* driven = to->add_parts();
+    driven->set_learner(part.learner.index());
+    Put(part.tallies, driven->mutable_tallies());
+  }
+}
+
+Welcome Get(const v1::Welcome& from, Faults& faults) {
+  return {LearnerId(from.origin()), faults.Numbers(from.start(), "start"),
+          faults.Round(from.round(), "round")};
 }
 
 RoundAnswer Get(const v1::RoundAnswer& from, Faults& faults) {
   RoundAnswer answer;
+  answer.round = faults.Round(from.round(), "round");
+  answer.ending = faults.HowItEnds(from.ending());
   for (const std::uint32_t index : from.participants()) answer.participants.emplace_back(index);
   if (from.has_incumbent()) answer.incumbent = Get(from.incumbent(), faults);
   for (const v1::Candidate& named : from.candidates()) {
@@ -171,20 +230,22 @@ RoundAnswer Get(const v1::RoundAnswer& from, Faults& faults) {
   return answer;
 }
 
-Ending Get(const v1::RoundEnd& from, Faults& faults) {
-  if (from.ending() >= static_cast<std::uint32_t>(NumValues(Ending{}))) {
-    faults.Add("ending", "is unknown");
-    return Ending::kNotYet;
-  }
-  return static_cast<Ending>(from.ending());
-}
-
 Finalists Get(const v1::Finalists& from, Faults& faults) {
   Finalists finalists;
   for (const v1::Submission& final : from.finals()) finalists.finals.push_back(Get(final, faults));
   if (from.has_incumbent()) finalists.incumbent = Get(from.incumbent(), faults);
   finalists.average = faults.Numbers(from.average(), "average");
+  finalists.seed = from.seed();
+  for (const std::uint32_t index : from.racers()) finalists.racers.emplace_back(index);
   return finalists;
+}
+
+RaceAnswer Get(const v1::RaceAnswer& from) {
+  RaceAnswer answer;
+  for (const v1::RacePart& part : from.parts()) {
+    answer.parts.push_back({LearnerId(part.learner()), Get(part.tallies())});
+  }
+  return answer;
 }
 
 }  // namespace
@@ -203,7 +264,7 @@ Result<StepMessage> FromWire(const v1::StepRequest& request) {
   StepMessage message;
   switch (request.message_case()) {
     case v1::StepRequest::kJoin:
-      message = JoinMessage{learner, faults.Numbers(request.join().theta(), "theta")};
+      message = Get(request.join(), learner, faults);
       break;
     case v1::StepRequest::kRound:
       message = Get(request.round(), learner, faults);
@@ -215,6 +276,9 @@ Result<StepMessage> FromWire(const v1::StepRequest& request) {
     case v1::StepRequest::kFinal:
       message = FinalMessage{Get(request.final().final(), faults)};
       if (SpeakerOf(message) != learner) faults.Add("final.learner", "must be the sender");
+      break;
+    case v1::StepRequest::kRace:
+      message = RaceMessage{learner, Get(request.race().tallies())};
       break;
     case v1::StepRequest::MESSAGE_NOT_SET:
       faults.Add("message", "is missing");
@@ -240,17 +304,19 @@ Result<std::optional<StepAnswer>> FromWire(const v1::StepReply& reply) {
     case v1::StepReply::kPending:
       break;
     case v1::StepReply::kWelcome:
-      answer = Welcome{LearnerId(reply.welcome().origin()),
-                       faults.Numbers(reply.welcome().start(), "start")};
+      answer = Get(reply.welcome(), faults);
       break;
     case v1::StepReply::kRound:
       answer = Get(reply.round(), faults);
       break;
     case v1::StepReply::kEnd:
-      answer = Get(reply.end(), faults);
+      answer = faults.HowItEnds(reply.end().ending());
       break;
     case v1::StepReply::kFinalists:
       answer = Get(reply.finalists(), faults);
+      break;
+    case v1::StepReply::kRace:
+      answer = Get(reply.race());
       break;
     case v1::StepReply::ANSWER_NOT_SET:
       faults.Add("answer", "is missing");

@@ -32,10 +32,17 @@ class Drawing {
     s.hash = HashOf(s.theta);
     return s;
   }
+  std::vector<RaceTally> Tallies() {
+    std::vector<RaceTally> tallies;
+    for (int i = Below(4); i > 0; --i) {
+      tallies.push_back({Below(1 << 30), Below(1 << 30), std::int64_t{Below(1 << 30)} << 32});
+    }
+    return tallies;
+  }
   StepMessage Message() {
-    switch (Below(4)) {
+    switch (Below(5)) {
       case 0:
-        return JoinMessage{Learner(), Theta()};
+        return JoinMessage{Learner(), Theta(), Below(2) == 0 ? "" : std::string(64, 'a')};
       case 1: {
         RoundMessage m{Learner(), Below(1000), {}, {}, {}, Theta(), Below(1 << 30)};
         if (Below(2) == 0) m.submission = Submitted();
@@ -45,16 +52,20 @@ class Drawing {
       }
       case 2:
         return CloseMessage{Learner(), Below(1000), Learner(), Below(2) == 0};
+      case 3:
+        return RaceMessage{Learner(), Tallies()};
       default:
         return FinalMessage{Submitted()};
     }
   }
   StepAnswer Answer() {
-    switch (Below(4)) {
+    switch (Below(5)) {
       case 0:
-        return Welcome{Learner(), Theta()};
+        return Welcome{Learner(), Theta(), Below(1000)};
       case 1: {
         RoundAnswer a;
+        a.round = Below(1000);
+        a.ending = static_cast<Ending>(Below(NumValues(Ending{})));
         for (int i = Below(4); i > 0; --i) a.participants.push_back(Learner());
         if (Below(2) == 0) a.incumbent = Submitted();
         for (int i = Below(3); i > 0; --i) a.candidates.push_back({Learner(), Learner(), Theta()});
@@ -64,11 +75,18 @@ class Drawing {
       }
       case 2:
         return static_cast<Ending>(Below(NumValues(Ending{})));
+      case 3: {
+        RaceAnswer a;
+        for (int i = Below(4); i > 0; --i) a.parts.push_back({Learner(), Tallies()});
+        return a;
+      }
       default: {
         Finalists f;
         for (int i = Below(4); i > 0; --i) f.finals.push_back(Submitted());
         if (Below(2) == 0) f.incumbent = Submitted();
         f.average = Theta();
+        f.seed = (std::uint64_t{Word()} << 32U) + Word();
+        for (int i = Below(4); i > 0; --i) f.racers.push_back(Learner());
         return f;
       }
     }
@@ -140,6 +158,7 @@ TEST(Wire, SaysWhatIsWrong) {
   EXPECT_THAT(problem([&](auto& r) { submission(r)->set_round(1U << 31); }), HasSubstr("round"));
   EXPECT_THAT(problem([&](auto& r) { submission(r)->add_theta(static_cast<float>(nan)); }),
               HasSubstr("submission.theta"));
+  EXPECT_THAT(problem([](auto& r) { r.mutable_join()->set_task("secret"); }), HasSubstr("task"));
   EXPECT_THAT(problem([](auto& r) { r.mutable_final()->mutable_final()->set_learner(2); }),
               HasSubstr("hash"));
 }
@@ -156,16 +175,20 @@ TEST(Wire, HasNoPlaceForWorlds) {
           if (field->message_type() != nullptr) collect(field->message_type());
         }
       };
+  collect(v1::EnterRequest::descriptor());
   collect(v1::StepRequest::descriptor());
   EXPECT_THAT(
-      names, ::testing::UnorderedElementsAre(
-                 "StepRequest.run", "StepRequest.learner", "StepRequest.join", "StepRequest.round",
-                 "StepRequest.close", "StepRequest.final", "StepRequest.signature", "Join.theta",
-                 "Round.round", "Round.submission", "Round.judged", "Round.verdicts", "Round.moved",
-                 "Round.episodes", "Close.round", "Close.origin", "Close.settled", "Final.final",
-                 "Submission.learner", "Submission.round", "Submission.origin", "Submission.y",
-                 "Submission.b", "Submission.theta", "Submission.hash", "Verdict.verifier",
-                 "Verdict.record", "Rank.bound", "Rank.learner", "Rank.round", "Rank.hash"));
+      names,
+      ::testing::UnorderedElementsAre(
+          "EnterRequest.run", "EnterRequest.learner", "EnterRequest.version",
+          "EnterRequest.settings", "StepRequest.run", "StepRequest.learner", "StepRequest.join", "StepRequest.round",
+          "StepRequest.close", "StepRequest.final", "StepRequest.race", "StepRequest.signature",
+          "Join.theta", "Join.task", "Race.tallies", "Tally.episodes", "Tally.reached",
+          "Tally.cost", "Round.round", "Round.submission", "Round.judged", "Round.verdicts",
+          "Round.moved", "Round.episodes", "Close.round", "Close.origin", "Close.settled",
+          "Final.final", "Submission.learner", "Submission.round", "Submission.origin",
+          "Submission.y", "Submission.b", "Submission.theta", "Submission.hash", "Verdict.verifier",
+          "Verdict.record", "Rank.bound", "Rank.learner", "Rank.round", "Rank.hash"));
 }
 
 }  // namespace

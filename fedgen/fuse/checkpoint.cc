@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "fedgen/base/hash.h"
 
@@ -11,7 +12,7 @@ namespace fedgen {
 namespace {
 
 constexpr std::string_view kMagic{"FGC\x01\r\n\x1a\n", 8};
-constexpr std::uint32_t kVersion = 3;
+constexpr std::uint32_t kVersion = 4;
 constexpr std::size_t kHashDigits = 64;
 
 // Whose checkpoint it is stands behind the version.
@@ -54,21 +55,39 @@ std::string FindProblem(const HostCheckpoint& checkpoint) {
   return {};
 }
 
-std::string FindProblem(const CloudCheckpoint& checkpoint) {
-  const CloudState& s = checkpoint.cloud;
+// What its counts of learners, steps and the race cannot be.
+std::string FindWrongCount(const CloudState& s) {
   const auto num_members = static_cast<std::int64_t>(s.members.size());
   if (s.members.empty()) return "knows no learner";
-  if (s.step < 0 || s.waiting < 1 || s.waiting > num_members) return "its step is impossible";
-  const auto is_member = [&](LearnerId id) { return s.members.contains(id); };
+  const bool possible = s.step >= 0 && s.round >= 0 && s.round <= s.step / 2 && s.waiting >= 0 &&
+                        s.waiting <= num_members && s.answer.round >= 0;
+  if (!possible) return "its step is impossible";
+  const auto is_member = [&](LearnerId id) { return FindMember(s.members, id) != nullptr; };
+  const auto in_order = [](const Member& a, const Member& b) { return a.id < b.id; };
+  if (std::ranges::adjacent_find(s.members, std::not_fn(in_order)) != s.members.end()) {
+    return "its learners are out of order";
+  }
+  for (const Member& member : s.members) {
+    const bool sound = is_member(member.origin) && is_member(member.initial_origin) &&
+                       member.episodes >= 0 && member.step >= -1 && member.step <= s.step;
+    if (!sound) return "a learner's counts contradict each other";
+  }
+  for (const RacePart& part : s.parts) {
+    const bool sound = is_member(part.learner) && !part.tallies.empty() &&
+                       part.tallies.size() == s.parts.front().tallies.size();
+    if (!sound) return "a part of its race is of nobody";
+  }
+  return {};
+}
+
+std::string FindProblem(const CloudCheckpoint& checkpoint) {
+  const CloudState& s = checkpoint.cloud;
+  if (std::string problem = FindWrongCount(s); !problem.empty()) return problem;
+  const auto is_member = [&](LearnerId id) { return FindMember(s.members, id) != nullptr; };
   const auto is_sound = [&](const Submission& submission) {
     return submission.theta.size() == s.num_parameters && is_member(submission.origin) &&
            submission.hash == HashOf(submission.theta);
   };
-  for (const auto& [id, member] : s.members) {
-    const bool sound =
-        is_member(member.origin) && is_member(member.initial_origin) && member.episodes >= 0;
-    if (!sound) return "a learner's counts contradict each other";
-  }
   for (const auto& [id, record] : s.knowledge.records) {
     if (record.learner != id || !is_sound(record))
       return "a record's policy does not match its hash";
@@ -201,8 +220,8 @@ Result<void> Restore(const HostCheckpoint& checkpoint, const std::string& finger
 Result<void> Restore(const CloudCheckpoint& checkpoint, const std::string& fingerprint,
                      const std::string& name, Cloud& cloud) {
   FEDGEN_TRY(CheckFingerprint(checkpoint.fingerprint, fingerprint, name));
-  const auto same_id = [](const auto& a, const auto& b) { return a.first == b.first; };
-  if (!std::ranges::equal(checkpoint.cloud.members, cloud.state().members, same_id)) {
+  if (!std::ranges::equal(checkpoint.cloud.members, cloud.state().members, {}, &Member::id,
+                          &Member::id)) {
     return OtherLearners(name);
   }
   cloud.set_state(checkpoint.cloud);

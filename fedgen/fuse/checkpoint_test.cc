@@ -268,9 +268,15 @@ TEST(CloudCheckpoint, ThatContradictsItselfIsOneLine) {
       {"knows no learner", [](CloudState& s) { s.members.clear(); }},
       {"step", [](CloudState& s) { s.step = -1; }},
       {"step", [](CloudState& s) { s.waiting = 5; }},
-      {"step", [](CloudState& s) { s.waiting = 0; }},
-      {"contradict", [](CloudState& s) { s.members.begin()->second.origin = LearnerId(9); }},
-      {"contradict", [](CloudState& s) { s.members.begin()->second.episodes = -3; }},
+      {"step", [](CloudState& s) { s.waiting = -1; }},
+      {"step", [](CloudState& s) { s.round = s.step; }},
+      {"out of order", [](CloudState& s) { std::swap(s.members[0], s.members[1]); }},
+      {"out of order", [](CloudState& s) { s.members[1] = s.members[0]; }},
+      {"contradict", [](CloudState& s) { s.members.front().origin = LearnerId(9); }},
+      {"contradict", [](CloudState& s) { s.members.front().episodes = -3; }},
+      {"contradict", [](CloudState& s) { s.members.front().step = s.step + 1; }},
+      {"race", [](CloudState& s) { s.parts = {{LearnerId(9), {{1, 1, 0}}}}; }},
+      {"race", [](CloudState& s) { s.parts = {{LearnerId(0), {}}}; }},
       {"record", [](CloudState& s) { s.knowledge.records.begin()->second.theta[0] += 1; }},
       {"record", [](CloudState& s) { s.knowledge.records.begin()->second.learner = LearnerId(2); }},
       {"record", [](CloudState& s) { s.knowledge.records.begin()->second.origin = LearnerId(9); }},
@@ -299,10 +305,10 @@ TEST(Checkpoint, OfAnotherVersionOrKindIsRefused) {
   EXPECT_THAT(CloudFromBytes(host, "c.fgc").error().message, HasSubstr("of something else"));
   EXPECT_THAT(HostFromBytes(cloud, "c.fgc").error().message, HasSubstr("of something else"));
   std::string body = BodyOf(host);
-  for (const char version : {'\1', '\2', '\4'}) {
+  for (const char version : {'\1', '\3', '\5'}) {
     body[0] = version;
     EXPECT_THAT(HostFromBody(body, "c.fgc").error().message,
-                HasSubstr(fmt::format("c.fgc: version = {}: must be 3", int{version})));
+                HasSubstr(fmt::format("c.fgc: version = {}: must be 4", int{version})));
   }
   EXPECT_THAT(HostFromBytes("FGP", "c.fgc").error().message, HasSubstr("is not a checkpoint"));
   // A length that no file could hold costs no memory.

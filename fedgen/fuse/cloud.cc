@@ -24,31 +24,65 @@ Error Refused(LearnerId learner, const std::string& problem) {
 
 Error Stranger(LearnerId learner) { return Refused(learner, "is not part of this run"); }
 
+ShortHash ShortHashOf(std::string_view hexadecimal) {
+  const auto digit = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
+  ShortHash hash{};
+  for (std::size_t at = 0; at < hash.size(); ++at) {
+    hash[at] =
+        static_cast<std::uint8_t>(16 * digit(hexadecimal[2 * at]) + digit(hexadecimal[2 * at + 1]));
+  }
+  return hash;
+}
+
 }  // namespace
 
-Cloud::Cloud(const FederationOptions& options, std::span<const LearnerId> learners)
-    : options_(options) {
-  for (const LearnerId learner : learners) state_.members[learner].origin = learner;
+const Member* FindMember(std::span<const Member> members, LearnerId id) {
+  const auto found = std::ranges::lower_bound(members, id, {}, &Member::id);
+  return found == members.end() || found->id != id ? nullptr : &*found;
+}
+
+Cloud::Cloud(const FederationOptions& options, std::span<const LearnerId> learners,
+             std::uint64_t race_seed)
+    : options_(options), race_seed_(race_seed) {
+  state_.members.reserve(learners.size());
+  for (const LearnerId learner : learners) {
+    Member& member = state_.members.emplace_back();
+    member.id = member.initial_origin = member.origin = learner;
+  }
+  std::ranges::sort(state_.members, {}, &Member::id);
+  const auto again = std::ranges::unique(state_.members, {}, &Member::id);
+  state_.members.erase(again.begin(), again.end());
   FEDGEN_CHECK(!state_.members.empty(), "a run of no learner");
   state_.waiting = static_cast<std::int64_t>(state_.members.size());
 }
 
+Member* Cloud::Find(LearnerId learner) {
+  return const_cast<Member*>(FindMember(state_.members, learner));  // NOLINT(*const-cast)
+}
+
+bool Cloud::IsMember(LearnerId learner) const {
+  return FindMember(state_.members, learner) != nullptr;
+}
+
 // The member if what it says is new, nothing if it is a repetition.
 Result<Member*> Cloud::Hear(int step, LearnerId learner, const std::string& bytes) {
-  const auto found = state_.members.find(learner);
-  if (found == state_.members.end()) return Stranger(learner);
-  Member& member = found->second;
+  Member* member = Find(learner);
+  if (member == nullptr) return Stranger(learner);
   if (step > state_.step) return Refused(learner, "speaks of a round that has not begun");
-  const std::string hash = Sha256Hex(bytes);
-  const auto said = member.heard.find(step);
-  if (said == member.heard.end()) {
-    if (step < state_.step) return nullptr;  // of long ago; it was answered then
-    member.heard.emplace(step, hash);
+  const ShortHash hash = ShortHashOf(Sha256Hex(bytes));
+  if (step > member->step) {
+    if (step < state_.step) return nullptr;
     // A host that was killed repeats its last round, two steps, and no more.
-    member.heard.erase(member.heard.begin(), member.heard.lower_bound(step - 2));
-    return &member;
+    const auto gap = std::min<std::ptrdiff_t>(step - member->step, std::ssize(member->heard));
+    std::shift_right(member->heard.begin(), member->heard.end(), gap);
+    std::fill_n(member->heard.begin(), gap, ShortHash{});
+    member->heard[0] = hash;
+    member->step = step;
+    return member;
   }
-  if (said->second != hash) return Refused(learner, "says something else than before");
+  const auto ago = static_cast<std::size_t>(member->step - step);
+  if (ago >= member->heard.size()) return nullptr;  // of long ago; it was answered then
+  if (member->heard[ago] != hash) return Refused(learner, "says something else than before");
   return nullptr;
 }
 
@@ -59,7 +93,7 @@ bool Cloud::IsPolicy(std::span<const float> theta) const {
 
 Result<void> Cloud::Check(const Submission& s) const {
   const bool sound = IsPolicy(s.theta) && s.hash == HashOf(s.theta) && s.y >= 0 && s.y <= 1 &&
-                     s.b >= 0 && std::isfinite(s.b) && state_.members.contains(s.origin);
+                     s.b >= 0 && std::isfinite(s.b) && IsMember(s.origin);
   if (sound) return {};
   const bool diverged = !std::ranges::all_of(s.theta, [](float x) { return std::isfinite(x); });
   return Refused(s.learner,
@@ -74,37 +108,46 @@ void Cloud::Count(void (Cloud::*complete)()) {
   if (--state_.waiting > 0) return;
   (this->*complete)();
   ++state_.step;
-  state_.waiting = static_cast<std::int64_t>(state_.members.size());
+  state_.waiting = state_.ending != Ending::kNotYet && state_.step == race_step()
+                       ? std::ranges::count_if(state_.members, &Member::races)
+                       : static_cast<std::int64_t>(state_.members.size());
   state_.mean = {};
   state_.gathering = {};
   state_.measured_anew = false;
 }
 
 Result<void> Cloud::Receive(const JoinMessage& message) {
-  if (!state_.members.contains(message.learner)) return Stranger(message.learner);
+  if (!IsMember(message.learner)) return Stranger(message.learner);
   if (state_.num_parameters == 0) state_.num_parameters = message.theta.size();
   if (message.theta.empty() || !IsPolicy(message.theta)) {
     return Refused(message.learner, "begins with a policy of another size than the others");
   }
-  const Member* member = FEDGEN_TRY(Hear(kJoin, message.learner, ToBytes(message)));
+  Member* member = FEDGEN_TRY(Hear(kJoin, message.learner, ToBytes(message)));
   if (member == nullptr) return {};
-  state_.beginners[HashOf(message.theta)].push_back(message.learner);
-  if (message.learner == state_.members.begin()->first) state_.start = message.theta;
+  member->begins_with = ShortHashOf(HashOf(message.theta));
+  if (message.learner == state_.members.front().id) state_.start = message.theta;
+  if (state_.task.empty() && !state_.tasks_differ) state_.task = message.task;  // the first
+  if (message.task.empty() || message.task != state_.task) {
+    state_.tasks_differ = true;
+    state_.task.clear();
+  }
   Count(&Cloud::CompleteJoin);
   return {};
 }
 
 // Who begins with the same policy has the same origin.
 void Cloud::CompleteJoin() {
-  for (const auto& [hash, learners] : state_.beginners) {
-    const LearnerId first = options_.algorithm == Algorithm::kFedAvg ? state_.members.begin()->first
-                                                                     : std::ranges::min(learners);
-    for (const LearnerId learner : learners) {
-      Member& member = state_.members.at(learner);
-      member.initial_origin = member.origin = first;
-    }
+  std::vector<Member*> alike;
+  alike.reserve(state_.members.size());
+  for (Member& member : state_.members) alike.push_back(&member);
+  std::ranges::stable_sort(alike, {}, &Member::begins_with);
+  const Member* first = alike.front();
+  for (Member* member : alike) {
+    if (member->begins_with != first->begins_with) first = member;
+    const bool one_start = options_.algorithm == Algorithm::kFedAvg;
+    member->initial_origin = one_start ? state_.members.front().id : first->id;
+    member->origin = member->initial_origin;
   }
-  state_.beginners.clear();
   FindAverageOrigin();
 }
 
@@ -156,6 +199,7 @@ Result<void> Cloud::Receive(const RoundMessage& message) {
     }
   }
   if (options_.algorithm == Algorithm::kFedAvg) state_.mean.Add(message.moved);
+  state_.episodes += message.episodes - member->episodes;
   member->episodes = message.episodes;
   Count(&Cloud::CompleteSubmit);
   return {};
@@ -165,11 +209,12 @@ Result<void> Cloud::Receive(const RoundMessage& message) {
 // incumbent is a record of the best policy seen.)
 void Cloud::CompleteSubmit() {
   RoundAnswer& answer = state_.gathering;
+  answer.round = (state_.step + 1) / 2;
   std::ranges::sort(answer.participants);
   if (const Submission* incumbent = Incumbent(state_.knowledge)) answer.incumbent = *incumbent;
   if (auto candidate = Nominate()) answer.candidates.push_back(*std::move(candidate));
   if (options_.algorithm == Algorithm::kFedAvg) answer.mean = state_.mean.Mean();
-  for (const auto& [id, member] : state_.members) answer.episodes += member.episodes;
+  answer.episodes = state_.episodes;
   state_.answer = std::move(answer);
 }
 
@@ -187,9 +232,8 @@ std::optional<Candidate> Cloud::Nominate() const {
     return std::nullopt;
   }
   const auto turn = static_cast<std::size_t>((state_.step + 1) / 2 / options_.average_every);
-  const auto measurer =
-      std::next(state_.members.begin(), static_cast<std::ptrdiff_t>(turn % state_.members.size()));
-  return Candidate{measurer->first, *state_.average_origin, state_.mean.Mean()};
+  const Member& measurer = state_.members[turn % state_.members.size()];
+  return Candidate{measurer.id, *state_.average_origin, state_.mean.Mean()};
 }
 
 Result<void> Cloud::Receive(const CloseMessage& message) {
@@ -197,7 +241,7 @@ Result<void> Cloud::Receive(const CloseMessage& message) {
   if (message.round < 1 || message.round > options_.rounds || over) {
     return Refused(message.learner, "names no round");
   }
-  if (!state_.members.contains(message.origin)) return Stranger(message.origin);
+  if (!IsMember(message.origin)) return Stranger(message.origin);
   Member* member = FEDGEN_TRY(Hear(CloseStep(message.round), message.learner, ToBytes(message)));
   if (member == nullptr) return {};
   member->origin = message.origin;
@@ -208,14 +252,14 @@ Result<void> Cloud::Receive(const CloseMessage& message) {
 
 void Cloud::CompleteClose() {
   FindAverageOrigin();
+  state_.round = state_.step / 2;
   state_.ending = FindEnding();
 }
 
 // Of the round that was closed last.
 Ending Cloud::FindEnding() const {
-  const bool all_settled =
-      std::ranges::all_of(state_.members, [](const auto& entry) { return entry.second.settled; });
-  if (state_.step / 2 >= options_.rounds) return Ending::kRounds;
+  const bool all_settled = std::ranges::all_of(state_.members, &Member::settled);
+  if (state_.round >= options_.rounds) return Ending::kRounds;
   if (options_.episodes > 0 && state_.answer.episodes >= options_.episodes) {
     return Ending::kEpisodes;
   }
@@ -231,20 +275,27 @@ void Cloud::set_state(CloudState state) {
 
 // Policies of one origin lie in one basin, where a mean makes sense. The smallest of the commonest.
 void Cloud::FindAverageOrigin() {
-  std::map<LearnerId, int> descendants;
-  for (const auto& [id, member] : state_.members) ++descendants[member.origin];
-  const auto commonest = std::ranges::max_element(
-      descendants, [](const auto& a, const auto& b) { return a.second < b.second; });
+  std::vector<LearnerId> origins;
+  origins.reserve(state_.members.size());
+  for (const Member& member : state_.members) origins.push_back(member.origin);
+  std::ranges::sort(origins);
   state_.average_origin.reset();
-  if (commonest->second >= 2) state_.average_origin = commonest->first;
+  std::ptrdiff_t most = 1;  // one is no mean
+  for (auto first = origins.begin(); first != origins.end();) {
+    const auto next = std::upper_bound(first, origins.end(), *first);
+    if (next - first > most) {
+      most = next - first;
+      state_.average_origin = *first;
+    }
+    first = next;
+  }
 }
 
 Result<void> Cloud::Receive(const FinalMessage& message) {
   const LearnerId learner = message.final.learner;
   if (state_.ending == Ending::kNotYet) return Refused(learner, "ends before the run is over");
   FEDGEN_TRY(Check(message.final));
-  const int step = SubmitStep(round() + 1);  // instead of another round
-  const Member* member = FEDGEN_TRY(Hear(step, learner, ToBytes(message)));
+  const Member* member = FEDGEN_TRY(Hear(finish_step(), learner, ToBytes(message)));
   if (member == nullptr) return {};
   state_.finals.emplace(RankOf(message.final), message.final);
   if (state_.finals.size() > kMaxFinalists) state_.finals.erase(std::prev(state_.finals.end()));
@@ -257,19 +308,66 @@ Result<void> Cloud::Receive(const FinalMessage& message) {
 
 void Cloud::CompleteFinish() {
   if (state_.mean.count() > 1) state_.average = state_.mean.Mean();
+  if (state_.tasks_differ) return;
+  for (std::size_t racer = 0; racer < std::min(kMaxRacers, state_.members.size()); ++racer) {
+    state_.members[racer].races = true;
+  }
 }
 
+bool Cloud::somebody_races() const { return std::ranges::any_of(state_.members, &Member::races); }
+
+// What a stranger may have made of its counts. How many policies race follows from the finalists;
+// what the first says binds the others.
+Result<void> Cloud::Check(const RaceMessage& message) const {
+  const auto refused = [&](const char* why) { return Refused(message.learner, why); };
+  const std::size_t num_racing = message.tallies.size();
+  if (num_racing < 1 || num_racing > state_.finals.size() + 2 ||
+      (!state_.parts.empty() && num_racing != state_.parts.front().tallies.size())) {
+    return refused("counts for another number of policies than race");
+  }
+  for (const RaceTally& tally : message.tallies) {
+    const bool sound = tally.episodes >= 0 && tally.episodes <= kMaxRaceEpisodes &&
+                       tally.reached >= 0 && tally.reached <= tally.episodes && tally.cost >= 0 &&
+                       tally.cost <= tally.episodes << 32;
+    if (!sound) return refused("its counts of the race contradict each other");
+  }
+  return {};
+}
+
+Result<void> Cloud::Receive(const RaceMessage& message) {
+  const Member* speaker = FindMember(state_.members, message.learner);
+  if (speaker == nullptr) return Stranger(message.learner);
+  if (state_.ending == Ending::kNotYet || state_.step < race_step()) {
+    return Refused(message.learner, "races before the finalists are known");
+  }
+  if (!somebody_races()) {
+    return Refused(message.learner, "races though tasks differ: everybody races at home");
+  }
+  if (!speaker->races) {
+    if (message.tallies.empty()) return {};
+    return Refused(message.learner, "counts what it was not asked to drive");
+  }
+  FEDGEN_TRY(Check(message));
+  const Member* member = FEDGEN_TRY(Hear(race_step(), message.learner, ToBytes(message)));
+  if (member == nullptr) return {};
+  state_.parts.push_back({message.learner, message.tallies});
+  Count(&Cloud::CompleteRace);
+  return {};
+}
+
+void Cloud::CompleteRace() { std::ranges::sort(state_.parts, {}, &RacePart::learner); }
+
 std::optional<Welcome> Cloud::WelcomeOf(LearnerId learner) const {
-  const auto found = state_.members.find(learner);
-  if (state_.step == kJoin || found == state_.members.end()) return std::nullopt;
-  Welcome welcome{found->second.initial_origin, {}};
+  const Member* member = FindMember(state_.members, learner);
+  if (state_.step == kJoin || member == nullptr) return std::nullopt;
+  Welcome welcome;
+  welcome.origin = member->initial_origin;
   if (options_.algorithm == Algorithm::kFedAvg) welcome.start = state_.start;
   return welcome;
 }
 
 const RoundAnswer* Cloud::AnswerTo(int round) const {
-  const int answered = state_.step / 2;  // the last round that everybody submitted in
-  return round >= 1 && round == answered ? &state_.answer : nullptr;
+  return round >= 1 && round == state_.answer.round ? &state_.answer : nullptr;
 }
 
 std::optional<Ending> Cloud::EndingAfter(int closed) const {
@@ -278,15 +376,22 @@ std::optional<Ending> Cloud::EndingAfter(int closed) const {
 }
 
 std::optional<Finalists> Cloud::FindFinalists() const {
-  if (state_.ending == Ending::kNotYet || state_.step % 2 != 0 || state_.finals.empty()) {
-    return std::nullopt;
-  }
+  if (state_.ending == Ending::kNotYet || state_.step <= finish_step()) return std::nullopt;
   Finalists finalists;
+  finalists.seed = race_seed_;
+  for (const Member& member : state_.members) {
+    if (member.races) finalists.racers.push_back(member.id);
+  }
   for (const auto& [rank, final] : state_.finals) finalists.finals.push_back(final);
   std::ranges::sort(finalists.finals, {}, &Submission::learner);
   if (const Submission* incumbent = Incumbent(state_.knowledge)) finalists.incumbent = *incumbent;
   finalists.average = state_.average;
   return finalists;
+}
+
+std::optional<RaceAnswer> Cloud::FindRaceAnswer() const {
+  if (state_.parts.empty() || state_.step <= race_step()) return std::nullopt;
+  return RaceAnswer{state_.parts};
 }
 
 namespace {
@@ -327,6 +432,13 @@ Result<Finalists> LocalExchange::Finish(std::span<const FinalMessage> messages) 
   std::optional<Finalists> finalists = cloud_.FindFinalists();
   if (!finalists) return NotAllHere();
   return *std::move(finalists);
+}
+
+Result<RaceAnswer> LocalExchange::Race(std::span<const RaceMessage> messages) {
+  for (const RaceMessage& message : messages) FEDGEN_TRY(cloud_.Receive(message));
+  std::optional<RaceAnswer> answer = cloud_.FindRaceAnswer();
+  if (!answer) return NotAllHere();
+  return *std::move(answer);
 }
 
 }  // namespace fedgen

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <cmath>
 #include <functional>
@@ -296,6 +297,78 @@ TEST(Cloud, GathersFinalistsAfterTheEnd) {
   EXPECT_EQ(finalists->incumbent->learner, kA);
 }
 
+// From here on everybody races in parts: two learners, tasks as given, after their finals.
+void FinishWith(Cloud& cloud, const std::string& task_a, const std::string& task_b) {
+  ASSERT_TRUE(cloud.Receive(JoinMessage{kA, {1, 2}, task_a}));
+  ASSERT_TRUE(cloud.Receive(JoinMessage{kB, {3, 4}, task_b}));
+  for (const LearnerId id : Ids(2)) {
+    ASSERT_TRUE(cloud.Receive(Says(1, Make(id, 1, id, 0.5, {1, 2}))));
+  }
+  CloseAll(cloud, 1, 2, kA, false);
+  ExpectRefused(cloud.Receive(RaceMessage{kA, {{1, 1, 0}}}), "before the finalists are known");
+  for (const LearnerId id : Ids(2)) {
+    ASSERT_TRUE(cloud.Receive(FinalMessage{Make(id, 1, kA, 0.25, {3, 8})}));
+  }
+}
+
+TEST(Cloud, GathersPartsOfTheRace) {
+  const std::string task(64, 'a');
+  Cloud cloud({.rounds = 1}, Ids(2), 77);
+  FinishWith(cloud, task, task);
+  EXPECT_EQ(cloud.round(), 1);
+  EXPECT_THAT(cloud.FindFinalists()->racers, ElementsAre(kA, kB));
+  EXPECT_EQ(cloud.FindFinalists()->seed, 77U);
+  const RaceMessage part{kB, {{10, 4, std::int64_t{10} << 32}, {10, 10, 0}}};
+  const auto spoiled = [&](const std::function<void(RaceMessage&)>& spoil) {
+    RaceMessage message = part;
+    spoil(message);
+    return cloud.Receive(message);
+  };
+  const std::string before = ToBytes(cloud.state());
+  const char* const contradict = "contradict each other";
+  ExpectRefused(spoiled([](RaceMessage& m) { m.tallies[0].reached = 11; }), contradict);
+  ExpectRefused(spoiled([](RaceMessage& m) { m.tallies[0].reached = -1; }), contradict);
+  ExpectRefused(spoiled([](RaceMessage& m) { ++m.tallies[0].cost; }), contradict);
+  ExpectRefused(spoiled([](RaceMessage& m) { m.tallies[1].cost = -1; }), contradict);
+  ExpectRefused(spoiled([](RaceMessage& m) { m.tallies[1] = {Cloud::kMaxRaceEpisodes + 1, 0, 0}; }),
+                contradict);
+  ExpectRefused(spoiled([](RaceMessage& m) { m.tallies.clear(); }), "another number of policies");
+  ExpectRefused(spoiled([](RaceMessage& m) { m.tallies.resize(5); }), "another number of policies");
+  ExpectRefused(spoiled([](RaceMessage& m) { m.learner = kC; }), "not part of this run");
+  EXPECT_EQ(ToBytes(cloud.state()), before);
+
+  ASSERT_TRUE(cloud.Receive(part));
+  EXPECT_FALSE(cloud.FindRaceAnswer());
+  ExpectRefused(cloud.Receive(RaceMessage{kA, {{1, 1, 0}}}), "another number of policies");
+  ASSERT_TRUE(cloud.Receive(RaceMessage{kA, {{5, 5, 0}, {5, 0, 0}}}));
+  const std::string after = ToBytes(cloud.state());
+  ASSERT_TRUE(cloud.Receive(part));
+  ExpectRefused(spoiled([](RaceMessage& m) { m.tallies[0].cost = 0; }), "else than before");
+  ASSERT_TRUE(cloud.Receive(FinalMessage{Make(kB, 1, kA, 0.25, {3, 8})}));
+  EXPECT_EQ(ToBytes(cloud.state()), after);
+  const std::optional<RaceAnswer> answer = cloud.FindRaceAnswer();
+  ASSERT_TRUE(answer);
+  EXPECT_THAT(answer->parts,
+              ElementsAre(RacePart{kA, {{5, 5, 0}, {5, 0, 0}}}, RacePart{kB, part.tallies}));
+  // What was said at the end is still said when everything is over.
+  EXPECT_EQ(cloud.round(), 1);
+  EXPECT_EQ(cloud.EndingAfter(1), Ending::kRounds);
+  EXPECT_EQ(cloud.AnswerTo(1)->round, 1);
+  EXPECT_TRUE(cloud.FindFinalists());
+}
+
+TEST(Cloud, LetsEverybodyRaceAtHomeIfTasksDiffer) {
+  const std::string task(64, 'a');
+  for (const std::string& other : {std::string(64, 'b'), std::string()}) {
+    for (const bool other_first : {false, true}) {
+      Cloud cloud({.rounds = 1}, Ids(2));
+      FinishWith(cloud, other_first ? other : task, other_first ? task : other);
+      EXPECT_THAT(cloud.FindFinalists()->racers, IsEmpty());
+      ExpectRefused(cloud.Receive(RaceMessage{kA, {{1, 1, 0}}}), "tasks differ");
+    }
+  }
+}
+
 // A verdict on the incumbent makes the next record the incumbent.
 TEST(Cloud, HeedsVerdicts) {
   Cloud cloud({}, Ids(2));
@@ -339,6 +412,39 @@ TEST(Cloud, StaysSmallWithManyLearnersAndRounds) {
       EXPECT_LE(size, first + 10000) << round;
     }
   }
+}
+
+// What 10^5 learners cost, as the allocator counts, whatever the step.
+TEST(Cloud, NeedsLessThanTwoHundredBytesForALearner) {
+  static_assert(sizeof(Member) <= 112);
+  constexpr std::uint32_t kLearners = 100'000;
+  const auto allocated = [] {
+    const struct mallinfo2 info = ::mallinfo2();
+    return static_cast<double>(info.uordblks + info.hblkhd);
+  };
+  const double before = allocated();
+  double most = 0;
+  {
+    const std::vector<LearnerId> ids = Ids(kLearners);
+    Cloud cloud({.rounds = 2}, ids);
+    const auto everybody = [&](auto message_of) {
+      for (const LearnerId id : ids) {
+        ASSERT_TRUE(cloud.Receive(message_of(id)));
+        if (id.index() % 1000 == 0) most = std::max(most, allocated() - before);
+      }
+    };
+    const auto theta_of = [](LearnerId id) {
+      return std::vector<float>{static_cast<float>(id.index()), 1};
+    };
+    everybody([&](LearnerId id) { return JoinMessage{id, theta_of(id), std::string(64, 'a')}; });
+    for (int round = 1; round <= 2; ++round) {
+      everybody([&](LearnerId id) { return Says(round, Make(id, 1, id, 0.5, theta_of(id))); });
+      everybody([&](LearnerId id) { return CloseMessage{id, round, id, false}; });
+    }
+    everybody([&](LearnerId id) { return FinalMessage{Make(id, 1, id, 0.5, theta_of(id))}; });
+    EXPECT_THAT(cloud.FindFinalists()->racers, SizeIs(Cloud::kMaxRacers));
+  }
+  EXPECT_LT(most / kLearners, 200);
 }
 
 TEST(LocalExchange, SaysThatItHasNoOthersToWaitFor) {

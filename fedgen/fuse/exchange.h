@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "fedgen/base/option.h"
@@ -19,6 +20,9 @@ namespace fedgen {
 //   exchange.Submit(k, ...) every round: theta, y, b in, the incumbent out (lines 8, 17, 18)
 //   exchange.Close(k, ...)  every round, after fusion: settled or not in, the run's ending out
 //   exchange.Finish(...)    once: final policies in, those that race out
+//   exchange.Race(...)      once, if learners share a task: what each counted in its part of the
+//   race
+//                           in, everybody's counts out
 //
 // Each call hands in one message per learner living here and returns when every learner of the run
 // was heard. A message is named by (learner, step): the same bytes again change nothing, other
@@ -63,15 +67,20 @@ struct FederationOptions {
 struct JoinMessage {
   LearnerId learner;
   std::vector<float> theta;  // its initial policy
+  std::string task{};        // SHA-256 of what it is judged by, in hexadecimal: only tells whether
+                             // tasks are equal; empty says nothing
 
-  friend void Fields(auto& archive, Is<JoinMessage> auto& m) { archive(m.learner, m.theta); }
+  friend void Fields(auto& archive, Is<JoinMessage> auto& m) {
+    archive(m.learner, m.theta, m.task);
+  }
 };
 
 struct Welcome {
   LearnerId origin;          // the first learner that begins with the same policy
   std::vector<float> start;  // to begin with instead (fedavg: one policy for all); or empty
+  int round = 0;             // the run is after this round
 
-  friend void Fields(auto& archive, Is<Welcome> auto& w) { archive(w.origin, w.start); }
+  friend void Fields(auto& archive, Is<Welcome> auto& w) { archive(w.origin, w.start, w.round); }
 };
 
 // ---- In a round ----
@@ -103,6 +112,8 @@ struct Candidate {
 };
 
 struct RoundAnswer {
+  int round = 0;                        // that it answers
+  Ending ending = Ending::kNotYet;      // after it, for who was left behind and need not close it
   std::vector<LearnerId> participants;  // learners that submitted in this round, in order
   std::optional<Submission> incumbent;  // argmin of y + b over all learners and rounds so far
   std::vector<Candidate> candidates;    // to be measured in the next round
@@ -110,7 +121,7 @@ struct RoundAnswer {
   std::int64_t episodes = 0;            // of all learners, so far
 
   friend void Fields(auto& archive, Is<RoundAnswer> auto& a) {
-    archive(a.participants, a.incumbent, a.candidates, a.mean, a.episodes);
+    archive(a.round, a.ending, a.participants, a.incumbent, a.candidates, a.mean, a.episodes);
   }
 };
 
@@ -138,10 +149,46 @@ struct Finalists {
   std::vector<Submission> finals;       // by learner; of very many, those with the least y + b
   std::optional<Submission> incumbent;  // at the end
   std::vector<float> average;           // the mean of the finals of the commonest origin; or empty
+  std::uint64_t seed = 0;               // of the race: told only now, so nobody trains for it
+  std::vector<LearnerId> racers;        // who drives a part of the race, in order; empty if tasks
+                                        // differ: then everybody races at home
 
   friend void Fields(auto& archive, Is<Finalists> auto& f) {
-    archive(f.finals, f.incumbent, f.average);
+    archive(f.finals, f.incumbent, f.average, f.seed, f.racers);
   }
+};
+
+/// What one policy did in a part of the race. Sums do not depend on how the worlds were divided.
+struct RaceTally {
+  std::int64_t episodes = 0;
+  std::int64_t reached = 0;
+  std::int64_t cost = 0;  // sum of round(2^32 J)
+
+  bool operator==(const RaceTally&) const = default;
+  friend void Fields(auto& archive, Is<RaceTally> auto& t) {
+    archive(t.episodes, t.reached, t.cost);
+  }
+};
+
+struct RaceMessage {
+  LearnerId learner;
+  std::vector<RaceTally> tallies;  // of every policy that races; none from who does not drive
+
+  friend void Fields(auto& archive, Is<RaceMessage> auto& m) { archive(m.learner, m.tallies); }
+};
+
+struct RacePart {
+  LearnerId learner;
+  std::vector<RaceTally> tallies;
+
+  bool operator==(const RacePart&) const = default;
+  friend void Fields(auto& archive, Is<RacePart> auto& p) { archive(p.learner, p.tallies); }
+};
+
+struct RaceAnswer {
+  std::vector<RacePart> parts;  // of those who were heard, by learner
+
+  friend void Fields(auto& archive, Is<RaceAnswer> auto& a) { archive(a.parts); }
 };
 
 class Exchange {
@@ -156,6 +203,7 @@ class Exchange {
   virtual Result<RoundAnswer> Submit(std::span<const RoundMessage> messages) = 0;
   virtual Result<Ending> Close(std::span<const CloseMessage> messages) = 0;
   virtual Result<Finalists> Finish(std::span<const FinalMessage> messages) = 0;
+  virtual Result<RaceAnswer> Race(std::span<const RaceMessage> messages) = 0;
 };
 
 }  // namespace fedgen

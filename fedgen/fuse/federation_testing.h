@@ -187,6 +187,7 @@ inline std::unique_ptr<Learner> MakeSpreadLearner(const SpreadCase& c, int index
     options.candidate_worlds = 400;
   }
   options.rest = c.rest;
+  options.task = std::string(64, 'a');
   EstimatorOptions estimator;
   estimator.pairs = 6;
   // Two learners share their beginning, so that origins differ from learners.
@@ -195,6 +196,19 @@ inline std::unique_ptr<Learner> MakeSpreadLearner(const SpreadCase& c, int index
       index, options,
       MakeEstimator(estimator, MakeAnalyticCosts(ThreeWells(), 10), Kernel::kScalar, 1),
       UniformTheta(Key(4).Fork(begins_as), 2, 3), Key(11));
+}
+
+/// What the learners of a host say after the finish, as if they had driven: numbers of their own.
+inline std::vector<RaceMessage> PartsOfRace(const Host& host, const Finalists& finalists) {
+  std::vector<RaceMessage> messages;
+  for (const auto& learner : host.learners()) {
+    const std::int64_t number = learner->id().number();
+    RaceMessage& message = messages.emplace_back(RaceMessage{learner->id(), {}});
+    for (std::size_t policy = 0; policy < finalists.finals.size(); ++policy) {
+      message.tallies.push_back({10 * number, static_cast<std::int64_t>(policy), number});
+    }
+  }
+  return messages;
 }
 
 /// All that the learners of these hosts remember, in the order of their numbers.

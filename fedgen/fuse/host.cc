@@ -18,7 +18,9 @@ Learner* Host::Find(LearnerId id) const {
 Result<void> Host::Join(Exchange& exchange) {
   std::vector<JoinMessage> messages;
   messages.reserve(learners_.size());
-  for (const auto& learner : learners_) messages.push_back({learner->id(), learner->state().theta});
+  for (const auto& learner : learners_) {
+    messages.push_back({learner->id(), learner->state().theta, learner->options().task});
+  }
   const std::vector<Welcome> welcomes = FEDGEN_TRY(exchange.Join(messages));
   for (std::size_t i = 0; i < learners_.size(); ++i) learners_[i]->Begin(welcomes[i]);
   return {};

@@ -63,6 +63,7 @@ class Network {
   static int StepOf(const RoundMessage& m) { return 2 * m.round - 1; }
   static int StepOf(const CloseMessage& m) { return 2 * m.round; }
   static int StepOf(const FinalMessage& m) { return 1'000'000 + m.final.round; }
+  static int StepOf(const RaceMessage& /*m*/) { return 2'000'000; }
 
   int Draw(int low, int high) { return UniformInt(key_.Block(draws_++)[0], low, high); }
 
@@ -129,6 +130,10 @@ class NetworkExchange final : public Exchange {
     return *network_.Send<FinalMessage, std::optional<Finalists>>(
         messages, [&] { return network_.cloud_.FindFinalists(); });
   }
+  Result<RaceAnswer> Race(std::span<const RaceMessage> messages) override {
+    return *network_.Send<RaceMessage, std::optional<RaceAnswer>>(
+        messages, [&] { return network_.cloud_.FindRaceAnswer(); });
+  }
 
  private:
   Network& network_;
@@ -147,7 +152,7 @@ Ran RunToEnd(const SpreadCase& c, int host_size, std::uint64_t seed) {
   std::vector<LearnerId> ids;
   for (std::uint32_t i = 0; i < kLearners; ++i) ids.emplace_back(i);
   std::ranges::reverse(ids);  // the Cloud does not care
-  Cloud cloud(c.options, ids);
+  Cloud cloud(c.options, ids, 7);
   std::vector<std::unique_ptr<Host>> hosts;
   for (int first = 0; first < kLearners; first += host_size) {
     std::vector<std::unique_ptr<Learner>> learners;
@@ -162,7 +167,9 @@ Ran RunToEnd(const SpreadCase& c, int host_size, std::uint64_t seed) {
       NetworkExchange exchange(network);
       ASSERT_TRUE(hosts[h]->Join(exchange));
       while (hosts[h]->ending() == Ending::kNotYet) ASSERT_TRUE(hosts[h]->Round(exchange));
-      finalists[h] = ToBytes(*hosts[h]->Finish(exchange));
+      const Finalists known = *hosts[h]->Finish(exchange);
+      const Result<RaceAnswer> raced = exchange.Race(PartsOfRace(*hosts[h], known));
+      finalists[h] = ToBytes(known) + ToBytes(*raced);
     });
   }
   for (std::thread& thread : threads) thread.join();

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "fedgen/base/option.h"
@@ -31,6 +32,8 @@ struct LearnerOptions {
   // follows the Cloud's incumbent, which whoever found it goes on improving: two learners on one
   // policy would spend twice the episodes for one way down.
   bool rest = false;
+
+  std::string task{};  // SHA-256 of its task in hexadecimal, if it says so; tells equal ones apart
 };
 
 /// Everything a learner must remember between rounds, besides its improver's private state.

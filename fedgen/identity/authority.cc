@@ -215,13 +215,20 @@ Result<std::vector<IssuedCertificate>> RevokeLines(const std::string& directory,
                                                    const auto& is_meant, std::int64_t now) {
   const Authority authority = FEDGEN_TRY(LoadAuthority(directory));
   std::vector<IssuedCertificate> fresh;
-  std::vector<Revocation> revoked;
   for (IssuedCertificate& one : index) {
-    if (is_meant(one) && !one.revoked) {
-      one.revoked = now;
-      fresh.push_back(one);
-    }
-    if (one.revoked) revoked.push_back({one.serial, *one.revoked});
+    if (!is_meant(one) || one.revoked) continue;
+    one.revoked = now;
+    fresh.push_back(one);
+  }
+  std::set<LearnerId> staying;  // who has another certificate
+  for (const IssuedCertificate& one : index) {
+    if (!one.revoked && one.not_after > now) staying.insert(one.who);
+  }
+  std::vector<Revocation> revoked;
+  for (const IssuedCertificate& one : index) {
+    if (!one.revoked) continue;
+    revoked.push_back({one.serial, *one.revoked});
+    if (!staying.contains(one.who)) revoked.back().gone = one.who;
   }
   // Made before the first write: a key that does not fit is found while nothing has changed.
   const std::string list = FEDGEN_TRY(MakeRevocationList(authority, revoked, now));
@@ -334,31 +341,13 @@ Result<RequestInfo> WriteRequest(const std::string& directory, const Identity& a
   return ReadRequest({made.request, path});
 }
 
-Result<CertificateInfo> CheckNode(const NodeFiles& files, std::optional<LearnerId> expected,
-                                  std::int64_t now) {
-  const Pem key = FEDGEN_TRY(ReadPem(files.key));
-  struct stat status{};
-  if (::stat(files.key.c_str(), &status) != 0) {
-    return Error{ErrorCode::kIo,
-                 fmt::format("{}: cannot read: {}", files.key, std::strerror(errno))};
-  }
-  if ((status.st_mode & 077) != 0) {
-    return Error{ErrorCode::kMismatch,
-                 fmt::format("{0}: permissions = {1:04o}: must be 0600, others have access to the "
-                             "key (chmod 600 {0})",
-                             files.key, status.st_mode & 07777)};
-  }
-  return CheckPair(key, FEDGEN_TRY(ReadPem(files.certificate)),
-                   FEDGEN_TRY(ReadPem(files.authority)), FEDGEN_TRY(ReadPem(files.revocations)),
-                   expected, now);
-}
-
 Result<void> MakeThrowAway(const std::string& directory, int num_learners, std::int64_t now,
                            int days) {
   FEDGEN_CHECK(num_learners >= 0, "{} learners", num_learners);
   constexpr const char* kNames[] = {"ca.pem", "crl.pem"};
   FEDGEN_TRY(RefuseExisting(directory, kNames));
   const Authority authority = FEDGEN_TRY(MakeAuthority("throw-away", days, now));
+  const std::string list = FEDGEN_TRY(MakeRevocationList(authority, {}, now));
   for (int number = 0; number <= num_learners; ++number) {
     Identity identity{LearnerId::Cloud(), {"localhost", "127.0.0.1", "::1"}};
     if (number > 0) identity = {LearnerId(static_cast<std::uint32_t>(number - 1)), {}};
@@ -368,9 +357,10 @@ Result<void> MakeThrowAway(const std::string& directory, int num_learners, std::
     const std::string home = fmt::format("{}/{}", directory, CommonNameOf(identity.who));
     FEDGEN_TRY(WriteNew(home + "/node.key", node.key, Access::kOwner));
     FEDGEN_TRY(WriteNew(home + "/node.pem", certificate, Access::kUmask));
+    FEDGEN_TRY(WriteNew(home + "/ca.pem", authority.certificate.text, Access::kUmask));
   }
+  FEDGEN_TRY(WriteNew(directory + "/cloud/crl.pem", list, Access::kUmask));
   // ca.pem is last: where it is, the set is whole.
-  const std::string list = FEDGEN_TRY(MakeRevocationList(authority, {}, now));
   FEDGEN_TRY(WriteNew(directory + "/crl.pem", list, Access::kUmask));
   return WriteNew(directory + "/ca.pem", authority.certificate.text, Access::kUmask);
 }

@@ -22,7 +22,7 @@ namespace fedgen {
 //
 //   node/node.key           a node's private key, 0600: never leaves its machine
 //   node/node.csr           its request, for the operator
-//   node/node.pem           its certificate, from the operator
+//   node/node.pem           its certificate, from the operator (tls.h reads what is here)
 //
 // One process at a time works on an authority; a second one is refused. If one is killed, the next
 // finds a state in which nothing is valid that cannot be revoked (authority.cc says why).
@@ -72,21 +72,9 @@ Result<std::vector<IssuedCertificate>> RevokeCertificate(const std::string& dire
 /// Makes node.key and node.csr. A key that is there is never replaced.
 Result<RequestInfo> WriteRequest(const std::string& directory, const Identity& asked);
 
-/// Where a node has what it shows and what it checks others by.
-struct NodeFiles {
-  std::string key = "node.key";
-  std::string certificate = "node.pem";
-  std::string authority = "ca.pem";
-  std::string revocations = "crl.pem";
-};
-
-/// CheckPair of files; and nobody but the owner may have access to the key.
-Result<CertificateInfo> CheckNode(const NodeFiles& files, std::optional<LearnerId> expected,
-                                  std::int64_t now);
-
-/// For tests and federations on one machine: ca.pem, crl.pem, and node.key and node.pem of
-/// everybody in cloud/ (for localhost, 127.0.0.1 and ::1) and learner-N/. The authority's key is
-/// thrown away, so nothing can be added or revoked. Refuses a directory that has such files.
+/// For tests and federations on one machine: ca.pem and crl.pem, and a directory for everybody
+/// (tls.h), cloud/ (for localhost, 127.0.0.1 and ::1) and learner-N/. The authority's key is thrown
+/// away, so nothing can be added or revoked. Refuses a directory that has such files.
 Result<void> MakeThrowAway(const std::string& directory, int num_learners, std::int64_t now,
                            int days = 30);
 

@@ -15,6 +15,7 @@
 
 #include "fedgen/base/file.h"
 #include "fedgen/base/file_testing.h"
+#include "fedgen/identity/tls.h"
 
 namespace fedgen {
 namespace {
@@ -66,7 +67,7 @@ class AuthorityTest : public ::testing::Test, protected TemporaryDirectory {
   // What the Cloud would say of a certificate, by the files of the authority.
   std::string Check(const Pem& certificate) const {
     return ProblemOf(CheckCertificate(certificate, {File("ca/ca.pem"), "ca.pem"},
-                                      {File("ca/crl.pem"), "crl.pem"}, std::nullopt, kNow));
+                                      Pem{File("ca/crl.pem"), "crl.pem"}, std::nullopt, kNow));
   }
 
   const std::string ca_;
@@ -365,6 +366,26 @@ TEST(ParseIndex, NamesLineAndField) {
   EXPECT_EQ(ProblemOf(ParseIndex("", "i")), "i:1: must end in a line break, the file was cut");
 }
 
+// A renewed learner is still there; one without a certificate has left.
+TEST_F(AuthorityTest, SaysInItsListWhoHasLeft) {
+  const Pem old = Joined(kFirst);
+  const Pem renewed = Joined(kFirst, IfIssued::kAgain);
+  const Pem second = Joined(kSecond);
+  const auto gone = [&] {
+    std::vector<std::optional<LearnerId>> all;
+    for (const Revocation& one : ReadRevocationList({File("ca/crl.pem"), "crl.pem"})->revoked) {
+      all.push_back(one.gone);
+    }
+    return all;
+  };
+  ASSERT_TRUE(RevokeCertificate(ca_, old, kNow + 1));
+  EXPECT_THAT(gone(), ElementsAre(std::nullopt));
+  ASSERT_TRUE(RevokePeer(ca_, kSecond, kNow + 2));
+  EXPECT_THAT(gone(), UnorderedElementsAre(std::nullopt, kSecond));
+  ASSERT_TRUE(RevokeCertificate(ca_, renewed, kNow + 3));
+  EXPECT_THAT(gone(), UnorderedElementsAre(kFirst, kFirst, kSecond));
+}
+
 // ---- Nodes --------------------------------------------------------------------------------------
 
 TEST_F(AuthorityTest, IsAskedByANodeThatKeepsItsKey) {
@@ -386,29 +407,6 @@ TEST_F(AuthorityTest, IsAskedByANodeThatKeepsItsKey) {
   EXPECT_EQ(File("node/node.csr"), request);
 }
 
-TEST_F(AuthorityTest, HasNodesThatCheckTheirFiles) {
-  ASSERT_TRUE(WriteRequest(Path("node"), {kFirst, {}}));
-  const std::string certificate = *SignFor(kFirst, {File("node/node.csr"), "node.csr"});
-  ASSERT_TRUE(WriteFileAtomically(Path("node/node.pem"), certificate, IfExists::kRefuse));
-  NodeFiles files{Path("node/node.key"), Path("node/node.pem"), Path("ca/ca.pem"),
-                  Path("ca/crl.pem")};
-  EXPECT_EQ(ProblemOf(CheckNode(files, kFirst, kNow)), "none");
-  for (const mode_t mode : {0640U, 0604U, 0620U, 0601U}) {
-    ASSERT_EQ(::chmod(files.key.c_str(), mode), 0);
-    EXPECT_EQ(ProblemOf(CheckNode(files, kFirst, kNow)),
-              fmt::format("{0}: permissions = {1:04o}: must be 0600, others have access to the key "
-                          "(chmod 600 {0})",
-                          files.key, mode));
-  }
-  ASSERT_EQ(::chmod(files.key.c_str(), 0400), 0);
-  EXPECT_EQ(ProblemOf(CheckNode(files, kFirst, kNow)), "none");
-  EXPECT_EQ(ProblemOf(CheckNode(files, kSecond, kNow)),
-            files.certificate + ": subject = learner-1: must be learner-2");
-  files.revocations = Path("missing.pem");
-  EXPECT_EQ(ProblemOf(CheckNode(files, kFirst, kNow)),
-            Path("missing.pem") + ": cannot open: No such file or directory");
-}
-
 TEST_F(AuthorityTest, CanBeThrownAway) {
   const std::string home = Path("up");
   ASSERT_TRUE(MakeThrowAway(home, 2, kNow));
@@ -418,15 +416,13 @@ TEST_F(AuthorityTest, CanBeThrownAway) {
       names.push_back(std::filesystem::relative(entry.path(), home).string());
     }
   }
-  EXPECT_THAT(names, UnorderedElementsAre("ca.pem", "crl.pem", "cloud/node.key", "cloud/node.pem",
-                                          "learner-1/node.key", "learner-1/node.pem",
-                                          "learner-2/node.key", "learner-2/node.pem"));
+  EXPECT_THAT(names,
+              UnorderedElementsAre("ca.pem", "crl.pem", "cloud/ca.pem", "cloud/crl.pem",
+                                   "cloud/node.key", "cloud/node.pem", "learner-1/ca.pem",
+                                   "learner-1/node.key", "learner-1/node.pem", "learner-2/ca.pem",
+                                   "learner-2/node.key", "learner-2/node.pem"));
   for (const LearnerId who : {LearnerId::Cloud(), kFirst, kSecond}) {
-    const std::string node = home + "/" + CommonNameOf(who);
-    EXPECT_EQ(ProblemOf(CheckNode(
-                  {node + "/node.key", node + "/node.pem", home + "/ca.pem", home + "/crl.pem"},
-                  who, kNow)),
-              "none");
+    EXPECT_EQ(ProblemOf(LoadTlsIdentity(home + "/" + CommonNameOf(who), who, kNow)), "none");
   }
   EXPECT_THAT(ReadCertificate({File("up/cloud/node.pem"), "node.pem"})->hosts,
               ElementsAre("localhost", "127.0.0.1", "::1"));

@@ -39,6 +39,9 @@ using NamePtr = std::unique_ptr<X509_NAME, Freed<X509_NAME_free>>;
 using IntegerPtr = std::unique_ptr<ASN1_INTEGER, Freed<ASN1_INTEGER_free>>;
 using TimePtr = std::unique_ptr<ASN1_TIME, Freed<ASN1_TIME_free>>;
 using ExtensionPtr = std::unique_ptr<X509_EXTENSION, Freed<X509_EXTENSION_free>>;
+using ObjectPtr = std::unique_ptr<ASN1_OBJECT, Freed<ASN1_OBJECT_free>>;
+using Utf8Ptr = std::unique_ptr<ASN1_UTF8STRING, Freed<ASN1_UTF8STRING_free>>;
+using OctetsPtr = std::unique_ptr<ASN1_OCTET_STRING, Freed<ASN1_OCTET_STRING_free>>;
 using HostsPtr = std::unique_ptr<GENERAL_NAMES, Freed<GENERAL_NAMES_free>>;
 using StorePtr = std::unique_ptr<X509_STORE, Freed<X509_STORE_free>>;
 using StoreContextPtr = std::unique_ptr<X509_STORE_CTX, Freed<X509_STORE_CTX_free>>;
@@ -81,6 +84,12 @@ inline Error Mismatch(const Pem& pem, std::string_view problem) {
 inline int NoPassphrase(char* /*buffer*/, int /*size*/, int /*writing*/, void* asked) {
   *static_cast<bool*>(asked) = true;
   return -1;
+}
+
+// The extension of a line of a revocation list that says who has left: a name, as UTF8String. An
+// arc of our own (X.667, from a UUID); other programs pass over it.
+inline ObjectPtr GoneExtension() {
+  return ObjectPtr(Made(OBJ_txt2obj("2.25.16258881679429064384508730163818618480", 1)));
 }
 
 constexpr std::size_t kMaxPemBytes = std::size_t{16} << 20;

@@ -168,8 +168,22 @@ Error OtherAuthority(const X509* certificate, const Pem& pem, const Pem& authori
 }
 
 // Whether the key of the authority has signed what bears its name.
-Result<void> CheckSignatures(X509* certificate, X509* issuer, X509_CRL* list, const Pem& pem,
-                             const Pem& authority, const Pem& revocations) {
+Result<void> CheckListSignature(X509_CRL* list, X509* issuer, const Pem& revocations,
+                                const Pem& authority) {
+  EVP_PKEY* const key = X509_get0_pubkey(issuer);
+  if (key == nullptr || X509_check_ca(issuer) != 1) {
+    return Mismatch(authority, "must be an authority's certificate");
+  }
+  if (X509_NAME_cmp(X509_CRL_get_issuer(list), X509_get_subject_name(issuer)) != 0 ||
+      X509_CRL_verify(list, key) != 1) {
+    return Mismatch(revocations,
+                    fmt::format("issuer = {}: is the list of another authority than {}",
+                                NameText(X509_CRL_get_issuer(list)), authority.name));
+  }
+  return {};
+}
+
+Result<void> CheckSignature(X509* certificate, X509* issuer, const Pem& pem, const Pem& authority) {
   EVP_PKEY* const key = X509_get0_pubkey(issuer);
   const X509_NAME* const name = X509_get_subject_name(issuer);
   if (key == nullptr || X509_check_ca(issuer) != 1) {
@@ -179,12 +193,36 @@ Result<void> CheckSignatures(X509* certificate, X509* issuer, X509_CRL* list, co
       X509_verify(certificate, key) != 1) {
     return OtherAuthority(certificate, pem, authority);
   }
-  if (X509_NAME_cmp(X509_CRL_get_issuer(list), name) != 0 || X509_CRL_verify(list, key) != 1) {
-    return Mismatch(revocations,
-                    fmt::format("issuer = {}: is the list of another authority than {}",
-                                NameText(X509_CRL_get_issuer(list)), authority.name));
-  }
   return {};
+}
+
+// Who has left with a revoked certificate, if the list says so (GoneExtension).
+std::optional<LearnerId> GoneOf(const X509_REVOKED* revoked) {
+  const int at = X509_REVOKED_get_ext_by_OBJ(revoked, GoneExtension().get(), -1);
+  if (at < 0) return std::nullopt;
+  const ASN1_OCTET_STRING* const data = X509_EXTENSION_get_data(X509_REVOKED_get_ext(revoked, at));
+  const unsigned char* bytes = ASN1_STRING_get0_data(data);
+  const Utf8Ptr name(d2i_ASN1_UTF8STRING(nullptr, &bytes, ASN1_STRING_length(data)));
+  if (name == nullptr) return std::nullopt;
+  const Result<LearnerId> peer =
+      PeerOf({reinterpret_cast<const char*>(ASN1_STRING_get0_data(name.get())),
+              static_cast<std::size_t>(ASN1_STRING_length(name.get()))});
+  return peer ? std::optional(*peer) : std::nullopt;
+}
+
+Result<RevocationListInfo> InfoOfList(X509_CRL* read, const Pem& list) {
+  RevocationListInfo info;
+  info.issuer = NameText(X509_CRL_get_issuer(read));
+  info.made = FEDGEN_TRY(TimeFrom(X509_CRL_get0_lastUpdate(read), list, "made"));
+  info.until = FEDGEN_TRY(TimeFrom(X509_CRL_get0_nextUpdate(read), list, "until"));
+  STACK_OF(X509_REVOKED)* const revoked = X509_CRL_get_REVOKED(read);
+  for (int index = 0; index < sk_X509_REVOKED_num(revoked); ++index) {  // -1 of none at all
+    const X509_REVOKED* const one = sk_X509_REVOKED_value(revoked, index);
+    const ASN1_TIME* const time = X509_REVOKED_get0_revocationDate(one);
+    info.revoked.push_back({SerialText(X509_REVOKED_get0_serialNumber(one)),
+                            FEDGEN_TRY(TimeFrom(time, list, "revoked")), GoneOf(one)});
+  }
+  return info;
 }
 
 // libcrypto takes a certificate without purposes for one that serves all of them; here it must name
@@ -309,32 +347,29 @@ Result<RequestInfo> ReadRequest(const Pem& request) {
 
 Result<RevocationListInfo> ReadRevocationList(const Pem& list) {
   const ErrorsCleared cleared;
+  return InfoOfList(FEDGEN_TRY(ListFrom(list)).get(), list);
+}
+
+Result<RevocationListInfo> ReadIssuedList(const Pem& list, const Pem& authority) {
+  const ErrorsCleared cleared;
   const ListPtr read = FEDGEN_TRY(ListFrom(list));
-  RevocationListInfo info;
-  info.issuer = NameText(X509_CRL_get_issuer(read.get()));
-  info.made = FEDGEN_TRY(TimeFrom(X509_CRL_get0_lastUpdate(read.get()), list, "made"));
-  info.until = FEDGEN_TRY(TimeFrom(X509_CRL_get0_nextUpdate(read.get()), list, "until"));
-  STACK_OF(X509_REVOKED)* const revoked = X509_CRL_get_REVOKED(read.get());
-  for (int index = 0; index < sk_X509_REVOKED_num(revoked); ++index) {  // -1 of none at all
-    const X509_REVOKED* const one = sk_X509_REVOKED_value(revoked, index);
-    const ASN1_TIME* const time = X509_REVOKED_get0_revocationDate(one);
-    info.revoked.push_back({SerialText(X509_REVOKED_get0_serialNumber(one)),
-                            FEDGEN_TRY(TimeFrom(time, list, "revoked"))});
-  }
-  return info;
+  const CertificatePtr issuer = FEDGEN_TRY(CertificateFrom(authority));
+  FEDGEN_TRY(CheckListSignature(read.get(), issuer.get(), list, authority));
+  return InfoOfList(read.get(), list);
 }
 
 Result<CertificateInfo> CheckCertificate(const Pem& certificate, const Pem& authority,
-                                         const Pem& revocations, std::optional<LearnerId> expected,
-                                         std::int64_t now) {
+                                         const std::optional<Pem>& revocations,
+                                         std::optional<LearnerId> expected, std::int64_t now) {
   const ErrorsCleared cleared;
   const CertificatePtr read = FEDGEN_TRY(CertificateFrom(certificate));
   const CertificatePtr issuer = FEDGEN_TRY(CertificateFrom(authority));
-  const ListPtr list = FEDGEN_TRY(ListFrom(revocations));
+  ListPtr list;
+  if (revocations) list = FEDGEN_TRY(ListFrom(*revocations));
   CertificateInfo info = FEDGEN_TRY(InfoOf(read.get(), certificate));
   const CertificateInfo issuer_info = FEDGEN_TRY(InfoOf(issuer.get(), authority));
-  FEDGEN_TRY(
-      CheckSignatures(read.get(), issuer.get(), list.get(), certificate, authority, revocations));
+  FEDGEN_TRY(CheckSignature(read.get(), issuer.get(), certificate, authority));
+  if (list) FEDGEN_TRY(CheckListSignature(list.get(), issuer.get(), *revocations, authority));
   if (!info.peer) {
     return Mismatch(certificate,
                     fmt::format("subject = {}: must be cloud or learner-N", info.subject));
@@ -349,15 +384,16 @@ Result<CertificateInfo> CheckCertificate(const Pem& certificate, const Pem& auth
   for (X509_CRL* const crl : {static_cast<X509_CRL*>(nullptr), list.get()}) {
     const Verified verified = Verify(read.get(), issuer.get(), crl, *info.peer, now);
     if (verified.code != X509_V_OK) {
-      return VerifyError(verified, info, issuer_info, certificate, authority, revocations, now);
+      return VerifyError(verified, info, issuer_info, certificate, authority,
+                         revocations.value_or(Pem{}), now);
     }
   }
   return info;
 }
 
 Result<CertificateInfo> CheckPair(const Pem& key, const Pem& certificate, const Pem& authority,
-                                  const Pem& revocations, std::optional<LearnerId> expected,
-                                  std::int64_t now) {
+                                  const std::optional<Pem>& revocations,
+                                  std::optional<LearnerId> expected, std::int64_t now) {
   const ErrorsCleared cleared;
   const KeyPtr private_key = FEDGEN_TRY(KeyFrom(key));
   const CertificatePtr read = FEDGEN_TRY(CertificateFrom(certificate));

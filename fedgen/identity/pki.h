@@ -74,6 +74,9 @@ Result<RequestInfo> ReadRequest(const Pem& request);
 struct Revocation {
   std::string serial;  // hexadecimal
   std::int64_t time = 0;
+  /// Who has left the federation with it; none if its owner had another certificate when the list
+  /// was made, as after a renewal.
+  std::optional<LearnerId> gone{};
 
   bool operator==(const Revocation&) const = default;
 };
@@ -85,6 +88,9 @@ struct RevocationListInfo {
   std::vector<Revocation> revoked;
 };
 Result<RevocationListInfo> ReadRevocationList(const Pem& list);
+
+/// The same of one that this authority has signed, or an error.
+Result<RevocationListInfo> ReadIssuedList(const Pem& list, const Pem& authority);
 
 /// "2026-11-18 08:12:03 UTC".
 std::string TimeText(std::int64_t time);
@@ -126,15 +132,16 @@ Result<std::string> MakeRevocationList(const Authority& authority,
 // ---- Checking -----------------------------------------------------------------------------------
 
 /// Whether a certificate may be relied on: signed by this authority, valid now, not revoked, made
-/// for what its owner does. `expected`: whose it must be; none: anybody's in the federation. The
-/// error says which of these is wrong.
+/// for what its owner does. `revocations`: the authority's list; none: no list is asked.
+/// `expected`: whose it must be; none: anybody's in the federation. The error says which of these
+/// is wrong.
 Result<CertificateInfo> CheckCertificate(const Pem& certificate, const Pem& authority,
-                                         const Pem& revocations, std::optional<LearnerId> expected,
-                                         std::int64_t now);
+                                         const std::optional<Pem>& revocations,
+                                         std::optional<LearnerId> expected, std::int64_t now);
 
 /// The same, and that the private key is the certificate's.
 Result<CertificateInfo> CheckPair(const Pem& key, const Pem& certificate, const Pem& authority,
-                                  const Pem& revocations, std::optional<LearnerId> expected,
-                                  std::int64_t now);
+                                  const std::optional<Pem>& revocations,
+                                  std::optional<LearnerId> expected, std::int64_t now);
 
 }  // namespace fedgen

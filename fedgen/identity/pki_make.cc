@@ -179,6 +179,21 @@ Result<Signer> SignerOf(const Authority& authority, std::int64_t now) {
   return signer;
 }
 
+void AddGone(LearnerId who, X509_REVOKED* entry) {
+  const std::string name = CommonNameOf(who);
+  const Utf8Ptr text(Made(ASN1_UTF8STRING_new()));
+  Must(ASN1_STRING_set(text.get(), name.data(), static_cast<int>(name.size())) == 1, "a name");
+  unsigned char* der = nullptr;
+  const int size = i2d_ASN1_UTF8STRING(text.get(), &der);
+  Must(size > 0, "a name");
+  const OctetsPtr octets(Made(ASN1_OCTET_STRING_new()));
+  Must(ASN1_OCTET_STRING_set(octets.get(), der, size) == 1, "a name");
+  OPENSSL_free(der);
+  const ExtensionPtr extension(
+      Made(X509_EXTENSION_create_by_OBJ(nullptr, GoneExtension().get(), 0, octets.get())));
+  Must(X509_REVOKED_add_ext(entry, extension.get(), -1) == 1, "an extension");
+}
+
 Result<void> AddRevocation(const Revocation& revocation, X509_CRL* list) {
   BIGNUM* read = nullptr;
   const int digits = BN_hex2bn(&read, revocation.serial.c_str());
@@ -190,6 +205,7 @@ Result<void> AddRevocation(const Revocation& revocation, X509_CRL* list) {
   }
   const IntegerPtr serial(Made(BN_to_ASN1_INTEGER(number.get(), nullptr)));
   X509_REVOKED* const entry = Made(X509_REVOKED_new());
+  if (revocation.gone) AddGone(*revocation.gone, entry);
   Must(X509_REVOKED_set_serialNumber(entry, serial.get()) == 1 &&
            X509_REVOKED_set_revocationDate(entry, TimeOf(revocation.time).get()) == 1 &&
            X509_CRL_add0_revoked(list, entry) == 1,

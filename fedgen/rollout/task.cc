@@ -5,6 +5,8 @@
 #include <cmath>
 #include <utility>
 
+#include "fedgen/base/hash.h"
+
 namespace fedgen {
 
 void Describe(OptionVisitor& visitor, EpisodeOptions& options) {
@@ -25,7 +27,9 @@ void Describe(OptionVisitor& visitor, EpisodeOptions& options) {
 
 void Describe(OptionVisitor& visitor, Task& task) {
   auto& [world, robot, lidar, episode] = task;
-  DescribeGroup(visitor, "world", world);
+  visitor.Enter("world", Owner::kLearner);
+  Describe(visitor, world);
+  visitor.Leave();
   DescribeGroup(visitor, "robot", robot);
   DescribeGroup(visitor, "lidar", lidar);
   DescribeGroup(visitor, "episode", episode);
@@ -59,6 +63,8 @@ std::string CanonicalTask(const Task& task) {
   std::ranges::sort(acting.world.discs);
   return TextOf(acting, "fedgen-task 2\n", CanonicalText::What::kWhatActs);
 }
+
+std::string TaskName(const Task& task) { return Sha256Hex(CanonicalTask(task)); }
 
 std::string CanonicalTaskV1(const Task& task) {
   return TextOf(task, "fedgen-task 1\n", CanonicalText::What::kAll);

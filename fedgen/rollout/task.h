@@ -46,6 +46,9 @@ Body BodyOf(const Task& task);
 /// or the order of fixed obstacles.
 std::string CanonicalTask(const Task& task);
 
+/// Its SHA-256: a name for who needs to know only whether two tasks are the same.
+std::string TaskName(const Task& task);
+
 /// Every number of a task, read or not: what certificates of version 1 hash.
 std::string CanonicalTaskV1(const Task& task);
 

@@ -155,9 +155,10 @@ class ConfigReader : public OptionVisitor {
 
   void Complain(std::optional<int> line, const std::string& problem) {
     if (error_) return;
-    const std::string where = !line        ? name_
-                              : *line == 0 ? "--set"
-                                           : fmt::format("{}:{}", name_, *line);
+    const std::string where = !line                   ? name_
+                              : *line == 0            ? "--set"
+                              : *line == kSharedLine ? "the run's settings"
+                                                      : fmt::format("{}:{}", name_, *line);
     error_ = Error{ErrorCode::kConfig, where + ": " + Printable(problem, kLongestMessage)};
   }
 
@@ -288,6 +289,10 @@ Result<Config> ParseConfig(std::string_view text, const std::string& name,
                            std::span<const std::string> overrides) {
   OptionValue root = FEDGEN_TRY(ParseToml(text, name));
   for (const std::string& one : overrides) FEDGEN_TRY(ApplyOverride(one, root));
+  return ReadConfig(std::move(root), name);
+}
+
+Result<Config> ReadConfig(OptionValue root, const std::string& name) {
   Config config;
   ConfigReader reader(root, name);
   Describe(reader, config);

@@ -54,6 +54,11 @@ void SetRounds(int rounds, Config& config);
 Result<Config> ParseConfig(std::string_view text, const std::string& name,
                            std::span<const std::string> overrides = {});
 
+/// The same from values that were read already. The line of a value says where it came from: of
+/// the file `name`, 0 for --set, kSharedLine for what a federation shares.
+Result<Config> ReadConfig(OptionValue root, const std::string& name);
+inline constexpr int kSharedLine = -1;
+
 /// Whether an override sets this key, however it is spelled: `federation.rounds` is set by
 /// `federation.rounds=3` and by `federation = {rounds = 3}`.
 bool Sets(const std::string& override_text, std::string_view key);

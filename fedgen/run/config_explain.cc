@@ -47,7 +47,8 @@ std::vector<Explained> AllOptions() {
 constexpr std::string_view kOwnEntry = "a learner's own: its entry of [[learners]] sets it";
 constexpr std::array<std::string_view, 3> kWhose = {
     "the run's: every participant must have the same",
-    "a learner's own: [learner] sets it for all, an entry of [[learners]] for one",
+    "a learner's own: here it is set for all, by an entry of [[learners]] for one; in a federation "
+    "it stands in each learner's own file",
     "the host's: it changes nothing that is learned, only what is written beside it"};
 
 // Breaks a text into lines of at most 90 characters, each indented by two.

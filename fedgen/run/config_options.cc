@@ -91,11 +91,13 @@ void DescribeFederation(OptionVisitor& visitor, Config& config) {
                  config.prize);
   visitor.Integer(
       {"certificate_worlds", "worlds",
-       "On how many further ones the winner is certified: 1 or 3 times a power of ten (Eq. 41)."},
+       "On how many further ones the winner is certified: 1 or 3 times a power of ten (Eq. 41).",
+       Owner::kHost},
       config.certificate_worlds, {kLadder.front().worlds, kMaxCertificateWorlds});
   visitor.Number({"confidence", "",
                   "Every certificate has a line at 0.99. Another confidence adds a second line, "
-                  "marked as the maker's choice."},
+                  "marked as the maker's choice.",
+                  Owner::kHost},
                  config.confidence, kConfidence);
 }
 

@@ -81,6 +81,7 @@ std::unique_ptr<Learner> MakeLearner(const TrainingSettings& settings,
   options.rest = learner.rest;
   options.candidate_worlds = learner.stock_every > 0 ? learner.stock_worlds : learner.worlds;
   options.gamma = settings.gamma;
+  options.task = TaskName(TaskOf(settings, learner));
   const Mlp initial = InitialPolicy(settings, learner, seat.secret, kernel, num_threads);
   auto improver =
       MakeImprover(settings, learner, seat, initial, std::move(experience), kernel, num_threads);

@@ -24,6 +24,7 @@ namespace fs = std::filesystem;
 std::string InitialName(LearnerId learner) { return "initial-" + learner.name(); }
 constexpr const char* kTeacherName = "teacher";
 std::string GivenName(LearnerId learner) { return "given-" + learner.name(); }
+std::string KeptPolicy(const std::string& name) { return fmt::format("policies/{}.fgp", name); }
 
 Result<void> SavePolicyOf(const LocalRun& run, const std::string& name,
                           std::span<const float> theta) {
@@ -56,12 +57,14 @@ MetricsRow MetricsOf(const RoundReport& report, const LearnerRound& from) {
   return row;
 }
 
-// The Cloud, then the host.
+// The Cloud, if it lives here, then the host.
 Result<void> SaveCheckpoints(const RunFiles& files, const std::string& fingerprint,
-                             const Host& host, const Cloud& cloud, std::vector<FileMark> beside) {
-  const CloudCheckpoint of_cloud{fingerprint, cloud.state()};
-  FEDGEN_TRY(WriteFileAtomically(files.CloudCheckpoint(), CheckpointToBytes(of_cloud),
-                                 IfExists::kReplace));
+                             const Host& host, const Cloud* cloud, std::vector<FileMark> beside) {
+  if (cloud != nullptr) {
+    const CloudCheckpoint of_cloud{fingerprint, cloud->state()};
+    FEDGEN_TRY(WriteFileAtomically(files.CloudCheckpoint(), CheckpointToBytes(of_cloud),
+                                   IfExists::kReplace));
+  }
   HostCheckpoint of_host = CheckpointOf(host, fingerprint);
   of_host.beside = std::move(beside);
   return WriteFileAtomically(files.HostCheckpoint(), CheckpointToBytes(of_host),
@@ -79,23 +82,19 @@ bool IsLookDue(const Config& config, int round) {
 // answers.
 class Recorder final : public RunListener {
  public:
-  /// `initial`: the policies that the learners would begin with if the Cloud said nothing.
-  Recorder(const LocalRun& run, const Cloud& cloud, std::vector<std::vector<float>> initial,
-           KeptTables& tables)
+  /// `cloud`: null if it lives elsewhere.
+  Recorder(const LocalRun& run, const Cloud* cloud, KeptTables& tables)
       : run_(run),
         fingerprint_(run.experiment.Fingerprint()),
         cloud_(cloud),
-        initial_(std::move(initial)),
         tables_(tables) {}
 
   Result<void> OnBegin(const Host& host) override {
-    for (std::size_t i = 0; i < initial_.size(); ++i) {
-      const LearnerId id = host.learners()[i]->id();
-      const std::optional<Welcome> welcome = cloud_.WelcomeOf(id);
-      const bool own = !welcome || welcome->start.empty();
-      FEDGEN_TRY(SavePolicyOf(run_, InitialName(id), own ? initial_[i] : welcome->start));
+    if (host.round() > 0) return {};
+    for (const auto& learner : host.learners()) {
+      FEDGEN_TRY(SavePolicyOf(run_, InitialName(learner->id()), learner->state().theta));
     }
-    if (host.round() == 0 && run_.experiment.config.track_every > 0) {
+    if (run_.experiment.config.track_every > 0) {
       FEDGEN_TRY(tables_.truth.Append(TruthRows(host, std::nullopt)));
     }
     return {};
@@ -150,17 +149,20 @@ class Recorder final : public RunListener {
       row.safe_rate = SafeRate(tally);
       rows += FormatRow(row) + "\n";
     };
+    // In a federation the policy that everybody holds is looked at by whose it is.
+    const bool alone = cloud_ == nullptr;
     for (const auto& learner : host.learners()) {
+      if (alone && learner->resting()) continue;
       add(static_cast<int>(learner->id().number()), learner->state().theta);
     }
-    if (incumbent) add(std::nullopt, incumbent->theta);
+    const bool ours = incumbent && (!alone || host.Find(incumbent->learner) != nullptr);
+    if (ours) add(std::nullopt, incumbent->theta);
     return rows;
   }
 
   const LocalRun& run_;
   std::string fingerprint_;
-  const Cloud& cloud_;
-  std::vector<std::vector<float>> initial_;  // [learners] theta
+  const Cloud* cloud_;
   KeptTables& tables_;
 };
 
@@ -250,12 +252,11 @@ Result<void> CheckRounds(const LocalRun& run, int done, bool over) {
                            least, Counted(done, "round"))};
 }
 
-// Puts host and Cloud where the run was, and returns what the tables held then. The Cloud may be a
-// round ahead.
-Result<std::vector<FileMark>> Resume(const LocalRun& run, Host& host, Cloud& cloud) {
-  const std::string host_path = run.files.HostCheckpoint();
-  const std::string cloud_path = run.files.CloudCheckpoint();
-  if (!fs::exists(host_path)) {
+// Puts the host where the run was, and returns what the tables held then; nothing if no round was
+// finished.
+Result<std::vector<FileMark>> ResumeHost(const LocalRun& run, Host& host) {
+  const std::string path = run.files.HostCheckpoint();
+  if (!fs::exists(path)) {
     if (fs::exists(run.files.OldCheckpoint())) {
       return Error{ErrorCode::kData,
                    fmt::format("{}: is of an older version: a run is continued by the program "
@@ -265,21 +266,29 @@ Result<std::vector<FileMark>> Resume(const LocalRun& run, Host& host, Cloud& clo
     FEDGEN_TRY(CheckNothingIsLost(run.files));
     return std::vector<FileMark>();
   }
-  const std::string fingerprint = run.experiment.Fingerprint();
-  const std::string host_bytes = FEDGEN_TRY(ReadFile(host_path, kMaxCheckpointBytes));
-  const std::string cloud_bytes = FEDGEN_TRY(ReadFile(cloud_path, kMaxCheckpointBytes));
-  const HostCheckpoint of_host = FEDGEN_TRY(HostFromBytes(host_bytes, host_path));
-  const CloudCheckpoint of_cloud = FEDGEN_TRY(CloudFromBytes(cloud_bytes, cloud_path));
-  FEDGEN_TRY(Restore(of_host, fingerprint, host_path, host));
-  FEDGEN_TRY(Restore(of_cloud, fingerprint, cloud_path, cloud));
+  const std::string bytes = FEDGEN_TRY(ReadFile(path, kMaxCheckpointBytes));
+  const HostCheckpoint checkpoint = FEDGEN_TRY(HostFromBytes(bytes, path));
+  FEDGEN_TRY(Restore(checkpoint, run.experiment.Fingerprint(), path, host));
+  return checkpoint.beside;
+}
+
+// The same with the Cloud, which may be a round ahead.
+Result<std::vector<FileMark>> Resume(const LocalRun& run, Host& host, Cloud& cloud) {
+  const bool is_new = !fs::exists(run.files.HostCheckpoint());
+  std::vector<FileMark> marks = FEDGEN_TRY(ResumeHost(run, host));
+  if (is_new) return marks;
+  const std::string path = run.files.CloudCheckpoint();
+  const std::string bytes = FEDGEN_TRY(ReadFile(path, kMaxCheckpointBytes));
+  const CloudCheckpoint checkpoint = FEDGEN_TRY(CloudFromBytes(bytes, path));
+  FEDGEN_TRY(Restore(checkpoint, run.experiment.Fingerprint(), path, cloud));
   const int ahead = cloud.round() - host.round();
   if (ahead < 0 || ahead > 1) {
     return Error{ErrorCode::kData,
                  fmt::format("{}: is of round {}, {} of round {}: they are not of one run",
-                             host_path, host.round(), cloud_path, cloud.round())};
+                             run.files.HostCheckpoint(), host.round(), path, cloud.round())};
   }
-  FEDGEN_TRY(CheckRounds(run, cloud.round(), of_cloud.cloud.ending != Ending::kNotYet));
-  return of_host.beside;
+  FEDGEN_TRY(CheckRounds(run, cloud.round(), checkpoint.cloud.ending != Ending::kNotYet));
+  return marks;
 }
 
 // Another number of rounds: config.toml says so first, then the checkpoints whether the run is
@@ -310,27 +319,36 @@ Result<void> ChangeRounds(const LocalRun& run, Host& host, const Cloud& cloud,
   HostState state = host.state();
   state.ending = ending;
   host.set_state(std::move(state));
-  return SaveCheckpoints(run.files, run.experiment.Fingerprint(), host, cloud, marks);
+  return SaveCheckpoints(run.files, run.experiment.Fingerprint(), host, &cloud, marks);
 }
 
 }  // namespace
 
+void NameKeptPolicies(Config& config) {
+  for (std::size_t i = 0; i < config.initial_policies.size(); ++i) {
+    if (config.initial_policies[i].empty()) continue;
+    config.initial_policies[i] = KeptPolicy(GivenName(LearnerId(static_cast<std::uint32_t>(i))));
+  }
+  if (!config.imitate.empty() && !BuiltInPolicy(config.imitate)) {
+    config.imitate = KeptPolicy(kTeacherName);
+  }
+  Resolve(config);
+}
+
 Result<LocalRun> StartRun(Config config, std::uint64_t seed, const std::string& config_name,
-                          const std::string& directory, OtherBodies other_bodies) {
+                          const std::string& directory, OtherBodies other_bodies,
+                          std::vector<FileToBegin> begin_with) {
   GivenPolicies given = FEDGEN_TRY(LoadGivenPolicies(other_bodies, config));
   const RunIdentity identity{seed, config_name};
   // The run keeps what it begins with: the files named in the configuration may go or change.
-  std::vector<FileToBegin> kept;
   for (const auto& [learner, policy] : given.policies) {
-    kept.push_back({GivenName(LearnerId(learner)), PolicyToBinary(policy)});
-    config.initial_policies[learner] = fmt::format("policies/{}.fgp", kept.back().name);
+    begin_with.push_back({KeptPolicy(GivenName(LearnerId(learner))), PolicyToBinary(policy)});
   }
   if (given.teacher) {
-    kept.push_back({kTeacherName, PolicyToBinary(*given.teacher)});
-    config.imitate = fmt::format("policies/{}.fgp", kTeacherName);
+    begin_with.push_back({KeptPolicy(kTeacherName), PolicyToBinary(*given.teacher)});
   }
-  Resolve(config);
-  RunFiles files = FEDGEN_TRY(CreateRun(directory, identity, config.resolved, kept));
+  NameKeptPolicies(config);
+  RunFiles files = FEDGEN_TRY(CreateRun(directory, identity, config.resolved, begin_with));
   return LocalRun{
       std::move(files), identity, {std::move(config), seed}, false, std::move(given.warnings)};
 }
@@ -373,27 +391,33 @@ Result<LocalRun> ReopenRun(const std::string& directory, int rounds) {
                   std::move(warnings)};
 }
 
-Result<RunSummary> Execute(const LocalRun& run, RunListeners listeners) {
-  const RunLock lock = FEDGEN_TRY(RunLock::Take(run.files));
-  FEDGEN_TRY(RemoveLeftovers(run.files));
-  const Experiment& experiment = run.experiment;
-  const std::vector<Seat> seats = SeatsOf(experiment.training(), experiment.key());
-  Host host = MakeHost(experiment.training(), seats, experiment.kernel, experiment.num_threads);
-  Cloud cloud = MakeCloud(experiment.training());
-  std::vector<std::vector<float>> initial;
-  for (const auto& learner : host.learners()) initial.push_back(learner->state().theta);
-  std::vector<FileMark> marks = FEDGEN_TRY(Resume(run, host, cloud));
-  FEDGEN_TRY(ChangeRounds(run, host, cloud, marks));
-  KeptTables tables = FEDGEN_TRY(run.files.KeepRounds(host.round(), marks));
+namespace {
 
-  Recorder recorder(run, cloud, std::move(initial), tables);
+Result<Finalists> TrainRecorded(const LocalRun& run, Exchange& exchange, const Cloud* cloud,
+                                const std::vector<FileMark>& marks, RunListeners listeners,
+                                Host& host) {
+  KeptTables tables = FEDGEN_TRY(run.files.KeepRounds(host.round(), marks));
+  Recorder recorder(run, cloud, tables);
   std::vector<RunListener*> all = {&recorder};
   all.insert(all.end(), listeners.begin(), listeners.end());
-  LocalExchange exchange(cloud);
-  const Finalists finalists = FEDGEN_TRY(Train(host, exchange, all));
-  RunSummary summary = FEDGEN_TRY(Conclude(experiment, host, finalists, all));
-  summary.config_name = run.identity.config_name;
+  return Train(host, exchange, all);
+}
 
+}  // namespace
+
+Result<Trained> TrainSeats(const LocalRun& run, std::span<const Seat> seats, Exchange& exchange,
+                           RunListeners listeners) {
+  FEDGEN_TRY(RemoveLeftovers(run.files));
+  const Experiment& experiment = run.experiment;
+  Host host = MakeHost(experiment.training(), seats, experiment.kernel, experiment.num_threads);
+  const std::vector<FileMark> marks = FEDGEN_TRY(ResumeHost(run, host));
+  Finalists finalists =
+      FEDGEN_TRY(TrainRecorded(run, exchange, nullptr, marks, listeners, host));
+  return Trained{std::move(host), std::move(finalists)};
+}
+
+Result<void> WriteResults(const LocalRun& run, const Finalists& finalists,
+                          const RunSummary& summary) {
   std::error_code absent;
   fs::remove(run.files.Policy("average"), absent);  // of an end that was not the end
   for (const Racer& racer : summary.race) {
@@ -405,7 +429,25 @@ Result<RunSummary> Execute(const LocalRun& run, RunListeners listeners) {
     FEDGEN_TRY(WriteFileAtomically(run.files.Certificate(), CertificateToJson(*summary.certificate),
                                    IfExists::kReplace));
   }
-  FEDGEN_TRY(WriteFileAtomically(run.files.Summary(), RunSummaryJson(summary), IfExists::kReplace));
+  return WriteFileAtomically(run.files.Summary(), RunSummaryJson(summary), IfExists::kReplace);
+}
+
+Result<RunSummary> Execute(const LocalRun& run, RunListeners listeners) {
+  const RunLock lock = FEDGEN_TRY(RunLock::Take(run.files));
+  FEDGEN_TRY(RemoveLeftovers(run.files));
+  const Experiment& experiment = run.experiment;
+  const std::vector<Seat> seats = SeatsOf(experiment.training(), experiment.key());
+  Host host = MakeHost(experiment.training(), seats, experiment.kernel, experiment.num_threads);
+  Cloud cloud = MakeCloud(experiment.training());
+  std::vector<FileMark> marks = FEDGEN_TRY(Resume(run, host, cloud));
+  FEDGEN_TRY(ChangeRounds(run, host, cloud, marks));
+
+  LocalExchange exchange(cloud);
+  const Finalists finalists =
+      FEDGEN_TRY(TrainRecorded(run, exchange, &cloud, marks, listeners, host));
+  RunSummary summary = FEDGEN_TRY(Conclude(experiment, host, finalists, listeners));
+  summary.config_name = run.identity.config_name;
+  FEDGEN_TRY(WriteResults(run, finalists, summary));
   return summary;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "fedgen/base/result.h"
+#include "fedgen/run/experiment.h"
 #include "fedgen/run/run_files.h"
 #include "fedgen/run/train.h"
 
@@ -38,14 +39,35 @@ struct GivenPolicies {
 /// Reads them, and puts them into the configuration's training, as policies for its body.
 Result<GivenPolicies> LoadGivenPolicies(OtherBodies other_bodies, Config& config);
 
-/// Makes the directory of a new run. `config_name` is for people.
+/// Makes the directory of a new run, with these files in it. `config_name` is for people.
 Result<LocalRun> StartRun(Config config, std::uint64_t seed, const std::string& config_name,
                           const std::string& directory,
-                          OtherBodies other_bodies = OtherBodies::kRefuse);
+                          OtherBodies other_bodies = OtherBodies::kRefuse,
+                          std::vector<FileToBegin> begin_with = {});
+
+/// A run keeps copies of the policies that its configuration names: makes the configuration name
+/// these, as that of the run's directory does.
+void NameKeptPolicies(Config& config);
 
 /// A run that was started before, as it was started; or, with `rounds` > 0, with that number of
 /// rounds in all. Its directory is changed by Execute() only.
 Result<LocalRun> ReopenRun(const std::string& directory, int rounds = 0);
+
+/// Where a learner is whose Cloud and fellows may live elsewhere, when nothing is left to train.
+struct Trained {
+  Host host;
+  Finalists finalists;
+};
+
+/// Trains the learners of these seats from where they are, with the others behind the exchange, and
+/// records every round: all of Execute() up to the race, but for the Cloud. For the holder of the
+/// run's lock.
+Result<Trained> TrainSeats(const LocalRun& run, std::span<const Seat> seats, Exchange& exchange,
+                           RunListeners listeners);
+
+/// Writes what came of a run: the winner, the certificate, the summary.
+Result<void> WriteResults(const LocalRun& run, const Finalists& finalists,
+                          const RunSummary& summary);
 
 /// Trains from where the run is, records every round, races and certifies, and writes the results.
 /// A run that is refused is left as it is. One that is extended ends with the bytes of a run that

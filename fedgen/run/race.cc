@@ -32,19 +32,29 @@ std::vector<Racer> Racers(const Finalists& finalists, const Mlp& shape) {
 
 namespace {
 
-bool IsBetter(Prize prize, const Tally& a, const Tally& b) {
+bool IsBetter(Prize prize, const RaceTally& a, const RaceTally& b) {
   if (prize == Prize::kSafety && a.reached != b.reached) return a.reached > b.reached;
-  return a.cost_sum < b.cost_sum;
+  return a.cost < b.cost;
+}
+
+// J as an integer: sums of integers do not depend on their order.
+constexpr double kCostUnit = 0x1p32;
+
+void Add(const EpisodeOptions& options, const Episode& episode, RaceTally& sum) {
+  ++sum.episodes;
+  sum.reached += episode.outcome == Outcome::kReachedGoal ? 1 : 0;
+  sum.cost += std::llround(kCostUnit * Cost(options, episode));
 }
 
 // Drives a policy through all episodes; says where it arrived, and marks it in `somebody`.
 Tally DriveAll(const Task& task, const Policy& policy, const WorldSource& worlds,
                const EvaluateOptions& options, std::vector<bool>& arrived,
-               std::vector<bool>& somebody,
+               std::vector<bool>& somebody, RaceTally& sum,
                const std::function<void(std::int64_t done)>& on_progress) {
   arrived.assign(somebody.size(), false);
   return Evaluate(task, policy, worlds, options, on_progress,
                   [&](std::int64_t index, const Episode& episode) {
+                    Add(task.episode, episode, sum);
                     if (episode.outcome != Outcome::kReachedGoal) return;
                     arrived[static_cast<std::size_t>(index)] = true;
                     somebody[static_cast<std::size_t>(index)] = true;
@@ -62,20 +72,69 @@ RaceResult Race(const Task& task, const WorldSource& worlds, const EvaluateOptio
                 const std::function<void(std::int64_t)>& on_progress) {
   RaceResult result;
   result.somebody_arrived.resize(NumEpisodes(options));
+  std::vector<RaceTally> sums(racers.size());
   std::int64_t done_before = 0;
   for (std::size_t i = 0; i < racers.size(); ++i) {
     std::vector<bool> arrived;
     racers[i].tally = DriveAll(task, racers[i].policy, worlds, options, arrived,
-                               result.somebody_arrived, [&](std::int64_t done) {
+                               result.somebody_arrived, sums[i], [&](std::int64_t done) {
                                  if (on_progress) on_progress(done_before + done);
                                });
     done_before += racers[i].tally.episodes;
-    if (i == 0 || IsBetter(prize, racers[i].tally, racers[result.winner].tally)) {
+    if (i == 0 || IsBetter(prize, sums[i], sums[result.winner])) {
       result.winner = i;
       result.winner_arrived = std::move(arrived);
     }
   }
   return result;
+}
+
+std::size_t FindWinner(Prize prize, const std::vector<RaceTally>& tallies) {
+  std::size_t winner = 0;
+  for (std::size_t i = 1; i < tallies.size(); ++i) {
+    if (IsBetter(prize, tallies[i], tallies[winner])) winner = i;
+  }
+  return winner;
+}
+
+std::vector<RaceTally> DrivePart(
+    const RaceCourse& course, const std::vector<Racer>& racers, std::size_t part,
+    std::size_t num_parts,
+    const std::function<void(std::int64_t done, std::int64_t total)>& on_progress) {
+  const auto cut = [&](std::size_t at) {
+    return course.options.num_worlds * static_cast<std::int64_t>(at) /
+           static_cast<std::int64_t>(num_parts);
+  };
+  const std::int64_t first = cut(part);
+  EvaluateOptions options = course.options;
+  options.num_worlds = cut(part + 1) - first;
+  std::vector<RaceTally> sums(racers.size());
+  if (options.num_worlds == 0) return sums;
+  const WorldSource worlds([&](std::int64_t index, int start, World& scratch) -> const World& {
+    return course.worlds(first + index, start, scratch);
+  });
+  const std::int64_t each = options.num_worlds * options.starts_per_world;
+  const std::int64_t total = each * static_cast<std::int64_t>(racers.size());
+  for (std::size_t i = 0; i < racers.size(); ++i) {
+    const std::int64_t done_before = each * static_cast<std::int64_t>(i);
+    Evaluate(
+        course.task, racers[i].policy, worlds, options,
+        [&](std::int64_t done) {
+          if (on_progress) on_progress(done_before + done, total);
+        },
+        [&](std::int64_t /*index*/, const Episode& episode) {
+          Add(course.task.episode, episode, sums[i]);
+        });
+  }
+  return sums;
+}
+
+Tally TallyOf(const RaceTally& sum) {
+  Tally tally;
+  tally.episodes = sum.episodes;
+  tally.reached = sum.reached;
+  tally.cost_sum = static_cast<double>(sum.cost) / kCostUnit;
+  return tally;
 }
 
 Comparison Compare(const std::vector<bool>& first, const std::vector<bool>& second,
@@ -129,8 +188,9 @@ Baselines MeasureBaselines(
   for (const std::string_view name : Baselines::kDrivers) {
     const auto policy = BuiltInPolicy(name);
     FEDGEN_CHECK(policy.has_value(), "no built-in policy {}", name);
+    RaceTally sum;
     const Tally tally =
-        DriveAll(task, *policy, worlds, options, arrived, somebody, [&](std::int64_t done) {
+        DriveAll(task, *policy, worlds, options, arrived, somebody, sum, [&](std::int64_t done) {
           if (on_drive) on_drive(done_before + done);
         });
     done_before += tally.episodes;

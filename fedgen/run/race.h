@@ -42,10 +42,33 @@ struct RaceResult {
   std::vector<bool> somebody_arrived;  // [episodes]
 };
 
+/// Which policy has won, by these sums of each; the first of equals.
+std::size_t FindWinner(Prize prize, const std::vector<RaceTally>& tallies);
+
 /// Drives all of them through the worlds of the source and fills their tallies.
 RaceResult Race(const Task& task, const WorldSource& worlds, const EvaluateOptions& options,
                 Prize prize, std::vector<Racer>& racers,
                 const std::function<void(std::int64_t)>& on_progress);
+
+// A race may be divided among several learners that have one task: each drives all policies through
+// its part of the worlds. Sums are of integers, so it does not matter to any bit who drove what.
+
+/// Where a race is driven.
+struct RaceCourse {
+  Task task;
+  WorldSource worlds;
+  EvaluateOptions options;
+};
+
+/// Drives the policies through part `part` of `num_parts`, which together are the course's worlds:
+/// one piece each, in order, as equal as can be. on_progress (may be empty) is told episodes.
+std::vector<RaceTally> DrivePart(
+    const RaceCourse& course, const std::vector<Racer>& racers, std::size_t part,
+    std::size_t num_parts,
+    const std::function<void(std::int64_t done, std::int64_t total)>& on_progress);
+
+/// What is known of them as a tally: episodes, arrivals and cost.
+Tally TallyOf(const RaceTally& sum);
 
 // How good it could be: what drivers that learn nothing do in the worlds of the race, and in how
 // many of these a search that knows the map finds a way. They are measured to compare with, after

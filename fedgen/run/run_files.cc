@@ -183,7 +183,7 @@ Result<RunIdentity> ParseRunIdentity(std::string_view text, const std::string& n
 
 Result<RunFiles> CreateRun(const std::string& directory, const RunIdentity& identity,
                            const std::string& resolved_config,
-                           std::span<const FileToBegin> policies) {
+                           std::span<const FileToBegin> begin_with) {
   std::error_code code;
   const fs::path path = PlainPath(directory);
   if (path.empty()) return Error{ErrorCode::kUsage, "--out is empty"};
@@ -210,10 +210,10 @@ Result<RunFiles> CreateRun(const std::string& directory, const RunIdentity& iden
     if (code) done = IoError(temporary + inner, code);
   }
   if (done) done = WriteFileAtomically(filling.Config(), resolved_config, IfExists::kReplace);
-  for (const FileToBegin& policy : policies) {
-    if (done) {
-      done = WriteFileAtomically(filling.Policy(policy.name), policy.bytes, IfExists::kReplace);
-    }
+  for (const FileToBegin& file : begin_with) {
+    if (!done) break;
+    done = WriteFileAtomically(fmt::format("{}/{}", temporary, file.name), file.bytes,
+                               IfExists::kReplace, file.access);
   }
   if (done) {
     done = WriteFileAtomically(filling.Identity(), RunIdentityToJson(identity), IfExists::kReplace);

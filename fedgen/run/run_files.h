@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "fedgen/base/file.h"
 #include "fedgen/base/hash.h"
 #include "fedgen/base/result.h"
 #include "fedgen/fuse/checkpoint.h"
@@ -94,17 +95,18 @@ class RunFiles {
   std::string directory_;
 };
 
-/// A policy that a run begins with: its name in policies/ and its bytes.
+/// What a run begins with besides: a policy, a secret.
 struct FileToBegin {
-  std::string name;
+  std::string name;  // in the run's directory: "policies/given-1.fgp"
   std::string bytes;
+  Access access = Access::kUmask;
 };
 
-/// Makes the directory with run.json, config.toml and the given policies in it, all at once;
-/// refuses one that exists.
+/// Makes the directory with run.json, config.toml and these files in it, all at once; refuses one
+/// that exists.
 Result<RunFiles> CreateRun(const std::string& directory, const RunIdentity& identity,
                            const std::string& resolved_config,
-                           std::span<const FileToBegin> policies = {});
+                           std::span<const FileToBegin> begin_with = {});
 
 /// A directory that CreateRun made.
 Result<RunFiles> OpenRun(const std::string& directory);

@@ -246,9 +246,7 @@ std::vector<Guarantee> GuaranteesOf(const Experiment& experiment, Ending ending)
 
 }  // namespace
 
-Result<RunSummary> Conclude(const Experiment& experiment, const Host& host,
-                            const Finalists& finalists, RunListeners listeners) {
-  const Config& config = experiment.config;
+RunSummary SummaryOf(const Experiment& experiment, const Host& host, const Finalists& finalists) {
   RunSummary summary;
   summary.program = kVersion;
   summary.seed = experiment.seed;
@@ -260,35 +258,59 @@ Result<RunSummary> Conclude(const Experiment& experiment, const Host& host,
   for (const auto& learner : host.learners()) summary.learners.push_back(learner->state());
   summary.guarantees = GuaranteesOf(experiment, host.ending());
   summary.warnings = Warnings(experiment.training());
-
   summary.race = Racers(finalists, ShapeOf(experiment.training()));
+  summary.race_starts = experiment.task().world.start.per_world;
+  return summary;
+}
+
+namespace {
+
+void Tell(RunListeners listeners, std::string_view what, std::int64_t done, std::int64_t total) {
+  for (RunListener* listener : listeners) listener->OnProgress(what, done, total);
+}
+
+}  // namespace
+
+Result<Certificate> CertifyWinner(const Experiment& experiment, const RunSummary& summary,
+                                  RunListeners listeners) {
+  CertifyOptions certify;
+  certify.num_worlds = experiment.config.certificate_worlds;
+  certify.confidence = experiment.config.confidence;
+  certify.num_threads = experiment.num_threads;
+  certify.kernel = experiment.kernel;
+  const std::int64_t driving = certify.num_worlds * summary.race_starts;
+  return Certify(experiment.task(), summary.race[summary.winner].policy, certify,
+                 [&](std::int64_t done) { Tell(listeners, "certify", done, driving); });
+}
+
+RaceCourse CourseOf(const Experiment& experiment, std::uint64_t seed) {
+  return {experiment.task(),
+          DrawnWorlds(experiment.task(), Key(seed).Fork(Stream::kSelection), experiment.kernel),
+          experiment.Evaluation(experiment.config.selection_worlds)};
+}
+
+Result<RunSummary> Conclude(const Experiment& experiment, const Host& host,
+                            const Finalists& finalists, RunListeners listeners,
+                            Certifying certifying) {
+  const Config& config = experiment.config;
+  RunSummary summary = SummaryOf(experiment, host, finalists);
   const EvaluateOptions race = experiment.Evaluation(config.selection_worlds);
-  summary.race_starts = race.starts_per_world;
-  const auto tell = [&](std::string_view what, std::int64_t done, std::int64_t total) {
-    for (RunListener* listener : listeners) listener->OnProgress(what, done, total);
-  };
   const std::int64_t episodes = race.num_worlds * race.starts_per_world;
   const auto num_racers = static_cast<std::int64_t>(summary.race.size());
   const std::int64_t racing =
       episodes * (num_racers + static_cast<std::int64_t>(Baselines::kDrivers.size()));
   const WorldSource worlds = experiment.Worlds(Stream::kSelection);
-  const RaceResult result = Race(experiment.task(), worlds, race, config.prize, summary.race,
-                                 [&](std::int64_t done) { tell("race", done, racing); });
+  const RaceResult result =
+      Race(experiment.task(), worlds, race, config.prize, summary.race,
+           [&](std::int64_t done) { Tell(listeners, "race", done, racing); });
   summary.winner = result.winner;
   summary.baselines = MeasureBaselines(
       experiment.task(), worlds, race, result, summary.race.size(),
-      [&](std::int64_t done) { tell("race", episodes * num_racers + done, racing); },
-      [&](std::int64_t done, std::int64_t total) { tell("search", done, total); });
-
-  CertifyOptions certify;
-  certify.num_worlds = config.certificate_worlds;
-  certify.confidence = config.confidence;
-  certify.num_threads = experiment.num_threads;
-  certify.kernel = experiment.kernel;
-  const std::int64_t driving = certify.num_worlds * race.starts_per_world;
-  summary.certificate =
-      FEDGEN_TRY(Certify(experiment.task(), summary.race[summary.winner].policy, certify,
-                         [&](std::int64_t done) { tell("certify", done, driving); }));
+      [&](std::int64_t done) { Tell(listeners, "race", episodes * num_racers + done, racing); },
+      [&](std::int64_t done, std::int64_t total) { Tell(listeners, "search", done, total); });
+  if (certifying == Certifying::kYes) {
+    summary.certificate = FEDGEN_TRY(CertifyWinner(experiment, summary, listeners));
+  }
   return summary;
 }
 

@@ -114,9 +114,23 @@ using RunListeners = std::span<RunListener* const>;
 /// Runs rounds until the run is over. A host that has no round behind it joins first.
 Result<Finalists> Train(Host& host, Exchange& exchange, RunListeners listeners);
 
+/// A summary of the run before there is a race or a certificate.
+RunSummary SummaryOf(const Experiment& experiment, const Host& host, const Finalists& finalists);
+
+/// The certificate of the race's winner in the experiment's task.
+Result<Certificate> CertifyWinner(const Experiment& experiment, const RunSummary& summary,
+                                  RunListeners listeners);
+
+/// The race of a run in the worlds of this seed's Stream::kSelection.
+RaceCourse CourseOf(const Experiment& experiment, std::uint64_t seed);
+
+/// Whether a run ends with a certificate.
+enum class Certifying { kYes, kNo };
+
 /// The race, what it is compared with, the certificate of its winner, and what is to be said about
 /// the run.
 Result<RunSummary> Conclude(const Experiment& experiment, const Host& host,
-                            const Finalists& finalists, RunListeners listeners);
+                            const Finalists& finalists, RunListeners listeners,
+                            Certifying certifying = Certifying::kYes);
 
 }  // namespace fedgen

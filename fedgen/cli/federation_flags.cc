@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The flags of the verbs that learners on different machines need.
+
+#include "fedgen/cli/flags-inl.h"
+
+namespace fedgen {
+namespace {
+
+// Whose certificate: --learner N, or --cloud.
+CLI::Option* AddPeer(CLI::App* verb, PkiPeer& peer) {
+  CLI::Option* const learner =
+      AddInteger(verb, "--learner", peer.learner, "a learner, by its number", 1,
+                 std::numeric_limits<std::uint32_t>::max())
+          ->check(CheckNoLeadingZero);
+  return verb->add_flag("--cloud", peer.cloud, "the Cloud")->excludes(learner);
+}
+
+void AddPeerWithHosts(CLI::App* verb, PkiPeer& peer) {
+  CLI::Option* const cloud = AddPeer(verb, peer);
+  AddName(verb, "--host", peer.hosts,
+          "DNS names and IP addresses by which learners reach the Cloud; repeatable", "H[,H...]")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->needs(cloud);
+}
+
+void AddPki(CLI::App& pki, Work& work) {
+  const auto [init, made] = AddVerb(pki, "init", "Make an authority", RunPkiInit, work);
+  AddName(init, "directory", made->directory, "directory to create", "DIR")->required();
+  AddName(init, "--name", made->name, "name of the federation", "NAME")->required();
+
+  const auto [request, asked] =
+      AddVerb(pki, "request", "Make a private key, and a request to send to the operator",
+              RunPkiRequest, work);
+  AddName(request, "directory", asked->directory, "directory for node.key and node.csr", "DIR")
+      ->required();
+  AddPeerWithHosts(request, asked->peer);
+
+  const auto [sign, granted] =
+      AddVerb(pki, "sign", "Sign a request: its key gets the name you say", RunPkiSign, work);
+  AddName(sign, "directory", granted->directory, "directory of the authority", "DIR")->required();
+  AddName(sign, "request", granted->request, "request, a .csr file")->required();
+  AddPeerWithHosts(sign, granted->peer);
+  AddName(sign, "-o,--output", granted->output, "certificate to write")->required();
+  AddInteger(sign, "--days", granted->days, "how long it is valid [365]", 1, 36500, "D");
+  sign->add_flag("--again", granted->again, "renew: though there is a certificate of this name");
+  AddForce(sign, granted->force);
+
+  const auto [revoke, taken] =
+      AddVerb(pki, "revoke", "Take back a certificate, or all of a learner", RunPkiRevoke, work);
+  AddName(revoke, "directory", taken->directory, "directory of the authority", "DIR")->required();
+  AddName(revoke, "certificate", taken->certificate, "certificate, a .pem file");
+  AddPeer(revoke, taken->peer);
+
+  const auto [show, shown] = AddVerb(
+      pki, "show", "Describe a certificate, a request or a revocation list", RunPkiShow, work);
+  AddName(show, "file", shown->file, "a .pem or .csr file")->required();
+}
+
+// Where learners find the Cloud, and who asks.
+template <typename Command>
+void AddCloudAndTls(CLI::App* verb, Command& command) {
+  AddName(verb, "--cloud", command.cloud, "addresses of the Cloud, tried in turn", "H:P[,H:P]")
+      ->delimiter(',')
+      ->required();
+  AddName(verb, "--tls", command.tls, "directory with ca.pem, node.pem and node.key", "DIR")
+      ->required();
+}
+
+void AddLog(CLI::App* verb, std::string& log) {
+  verb->add_option("--log", log, "text or json, on stderr [text on a terminal, else json]")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->type_name("FORM");
+}
+
+void AddCloud(CLI::App& app, Work& work) {
+  const auto [verb, command] =
+      AddVerb(app, "cloud", "Serve runs to learners on other machines", RunCloud, work);
+  CLI::App* const serve = verb;
+  const auto serving = command;
+  serve->callback([serve, serving, &work] {
+    if (serve->get_subcommands().empty()) work = [serving] { return RunCloud(*serving); };
+  });
+  AddName(serve, "--listen", serving->listen, "where to listen; port 0 is any that is free", "H:P");
+  AddName(serve, "--tls", serving->tls,
+          "directory with ca.pem, node.pem, node.key and, perhaps, crl.pem", "DIR");
+  AddName(serve, "--run", serving->runs, "what all learners of a run share, a TOML file; repeatable")
+      ->allow_extra_args(false);
+  AddName(serve, "--store", serving->store, "where everything acknowledged is kept", "sqlite:PATH");
+  serve->add_option("--set", serving->overrides, "overrides a key of the runs' files; repeatable")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  serve->add_option("--patience", serving->patience,
+                    "a learner that is silent for so long is left out of the round, and may come "
+                    "back [federation.patience]")
+      ->type_name("S");
+  serve->add_flag("--async", serving->async,
+                  "answer every learner at once with the best policy so far");
+  AddSeed(serve, serving->seed, "of the races that end runs [drawn, and kept in the store]");
+  AddName(serve, "--metrics", serving->metrics, "serve /metrics for Prometheus there", "H:P");
+  AddLog(serve, serving->log);
+}
+
+void AddLearner(CLI::App& app, Work& work) {
+  const auto [verb, command] =
+      AddVerb(app, "learner", "Take part in a run of a Cloud, with worlds of your own", RunLearner,
+              work);
+  AddCloudAndTls(verb, *command);
+  AddInteger(verb, "--id", command->id, "which learner this is, as its certificate says", 1,
+             kMaxLearners)
+      ->check(CheckNoLeadingZero)
+      ->required();
+  AddName(verb, "-c,--config", command->config, "what is the learner's own, a TOML file")
+      ->required();
+  AddName(verb, "--run", command->run, "which run, if the Cloud serves several", "NAME");
+  AddName(verb, "--agreed", command->agreed,
+          "take part only if the run shares what this file says; the Cloud's RUN.toml");
+  AddName(verb, "-o,--out", command->out, "directory of the learner's run [runs/RUN-learnerN]",
+          "DIR");
+  AddName(verb, "--secret", command->secret,
+          "file of the secret that its worlds follow from; made if it is not there [in --out]");
+  AddThreads(verb, command->threads);
+  AddKernel(verb, command->kernel);
+  verb->add_option("--deadline", command->deadline, "s until a request is sent again [30]")
+      ->check(CLI::Range(0.01, 3600.0))
+      ->type_name("S");
+  verb->add_flag("--no-certificate", command->no_certificate,
+                 "do not certify the winner at the end");
+  verb->add_flag("--leave", command->leave, "tell the Cloud not to wait for this learner any more");
+  AddLog(verb, command->log);
+}
+
+void AddUp(CLI::App& app, Work& work) {
+  const auto [verb, command] = AddVerb(
+      app, "up", "Try a federation on this machine: a Cloud and learners, each its own process",
+      RunUp, work);
+  AddConfig(verb, *command)->required();
+  AddInteger(verb, "--learners", command->learners, "how many learners [as configured]", 1,
+             kMaxLearners);
+  verb->add_option("--algorithm", command->algorithm, "fedgen, local or fedavg [as configured]")
+      ->check(CheckAlgorithm)
+      ->type_name("A");
+  AddSeed(verb, command->seed, "names everything that is drawn [1]");
+  AddName(verb, "-o,--out", command->out, "directory to create [runs/CONFIG-up-seedS]", "DIR");
+  AddThreads(verb, command->threads);
+  verb->add_flag("--prepare-only", command->prepare_only,
+                 "make files and certificates, say how to start, and start nothing");
+  verb->add_flag("--no-certificate", command->no_certificate,
+                 "do not certify the winner at the end");
+}
+
+}  // namespace
+
+void AddFederationVerbs(CLI::App& app, Work& work) {
+  AddUp(app, work);
+  AddCloud(app, work);
+  AddLearner(app, work);
+  AddPki(AddGroup(app, "pki", "Certificates: who is who in a federation"), work);
+}
+
+}  // namespace fedgen

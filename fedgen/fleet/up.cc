@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fedgen/fleet/up.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+
+#include "fedgen/base/file.h"
+#include "fedgen/fleet/secret.h"
+#include "fedgen/fleet/settings.h"
+#include "fedgen/identity/authority.h"
+#include "fedgen/run/experiment.h"
+
+namespace fedgen {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMaxPemBytes = std::size_t{1} << 20;
+
+std::int64_t SystemSeconds() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::seconds>(now).count();
+}
+
+Error SystemError(const std::string& what) {
+  return {ErrorCode::kIo, fmt::format("{}: {}", what, std::strerror(errno))};
+}
+
+Result<void> WriteNew(const std::string& path, const std::string& text,
+                      Access access = Access::kUmask) {
+  return WriteFileAtomically(path, text, IfExists::kRefuse, access);
+}
+
+std::string NodeOf(int learner) { return fmt::format("learner-{}", learner); }
+
+// Paths in a configuration begin at its own file, which the federation's files are not.
+void NamePoliciesFromAnywhere(Config& config) {
+  const auto absolute = [&](std::string& path) {
+    if (!path.empty()) path = fs::absolute(fs::path(config.directory) / path).string();
+  };
+  for (std::string& path : config.initial_policies) absolute(path);
+  if (!config.imitate.empty() && !BuiltInPolicy(config.imitate)) absolute(config.imitate);
+  Resolve(config);
+}
+
+// Everybody's directory has what TLS needs.
+Result<void> MakeCertificates(const std::string& directory, int num_learners) {
+  FEDGEN_TRY(MakeThrowAway(directory, num_learners, SystemSeconds()));
+  const std::string authority = FEDGEN_TRY(ReadFile(directory + "/ca.pem", kMaxPemBytes));
+  FEDGEN_TRY(WriteNew(directory + "/cloud/ca.pem", authority));
+  for (int learner = 1; learner <= num_learners; ++learner) {
+    FEDGEN_TRY(WriteNew(fmt::format("{}/{}/ca.pem", directory, NodeOf(learner)), authority));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Federation> PrepareFederation(const Config& config, std::uint64_t seed,
+                                     const std::string& directory) {
+  std::error_code code;
+  if (fs::exists(directory, code)) {
+    return Error{ErrorCode::kExists,
+                 fmt::format("{}: already exists and was left as it is", directory)};
+  }
+  Config anywhere = config;
+  NamePoliciesFromAnywhere(anywhere);
+  const Federation federation{directory, config.num_learners, seed};
+  const std::string shared = SharedText(anywhere);
+  FEDGEN_TRY(ParseShared(shared, directory + "/run.toml"));
+  FEDGEN_TRY(WriteNew(directory + "/run.toml", shared));
+  for (const Seat& seat : SeatsOf(anywhere.training, Key(seed))) {
+    const std::string node = NodeOf(static_cast<int>(seat.id.number()));
+    FEDGEN_TRY(
+        WriteNew(fmt::format("{}/mine/{}.toml", directory, node), OwnText(anywhere, seat.id)));
+    FEDGEN_TRY(WriteNew(fmt::format("{}/secrets/{}.key", directory, node),
+                        SecretToText(seat.secret), Access::kOwner));
+  }
+  FEDGEN_TRY(MakeCertificates(directory + "/tls", federation.num_learners));
+  fs::create_directories(directory + "/cloud", code);
+  if (code) return Error{ErrorCode::kIo, fmt::format("{}/cloud: {}", directory, code.message())};
+  return federation;
+}
+
+std::vector<std::string> CloudWords(const Federation& federation, int port) {
+  const std::string& directory = federation.directory;
+  return {"cloud",
+          "--listen",
+          fmt::format("127.0.0.1:{}", port),
+          "--tls",
+          directory + "/tls/cloud",
+          "--run",
+          directory + "/run.toml",
+          "--store",
+          fmt::format("sqlite:{}/cloud/cloud.db", directory),
+          "--seed",
+          std::to_string(federation.seed)};
+}
+
+std::vector<std::string> LearnerWords(const Federation& federation, int learner, int port) {
+  const std::string& directory = federation.directory;
+  const std::string node = NodeOf(learner);
+  return {"learner",
+          "--cloud",
+          fmt::format("127.0.0.1:{}", port),
+          "--tls",
+          fmt::format("{}/tls/{}", directory, node),
+          "--id",
+          std::to_string(learner),
+          "--config",
+          fmt::format("{}/mine/{}.toml", directory, node),
+          "--secret",
+          fmt::format("{}/secrets/{}.key", directory, node),
+          "--out",
+          fmt::format("{}/{}", directory, node),
+          "--no-certificate"};
+}
+
+Result<int> StartProcess(const std::string& program, const std::vector<std::string>& words,
+                         const std::string& log) {
+  const int output = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (output < 0) return SystemError(log);
+  std::vector<char*> arguments;
+  std::vector<std::string> all = {program};
+  all.insert(all.end(), words.begin(), words.end());
+  arguments.reserve(all.size() + 1);
+  for (std::string& word : all) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  const pid_t parent = ::getpid();
+  const pid_t pid = ::fork();
+  if (pid < 0) {
+    ::close(output);
+    return SystemError("cannot start a process");
+  }
+  if (pid == 0) {
+    // Between fork and exec: system calls only. Who started it may be gone already.
+    ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+    const int null = ::open("/dev/null", O_RDONLY);
+    if (::getppid() != parent || ::dup2(null, STDIN_FILENO) < 0 ||
+        ::dup2(output, STDOUT_FILENO) < 0 || ::dup2(output, STDERR_FILENO) < 0) {
+      ::_exit(127);
+    }
+    sigset_t none;
+    ::sigemptyset(&none);
+    ::sigprocmask(SIG_SETMASK, &none, nullptr);
+    ::execv(program.c_str(), arguments.data());
+    ::_exit(127);
+  }
+  ::close(output);
+  return static_cast<int>(pid);
+}
+
+Result<int> FindFreePort() {
+  const int probe = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (probe < 0) return SystemError("socket");
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  auto* const generic = reinterpret_cast<sockaddr*>(&address);
+  const bool found = ::bind(probe, generic, size) == 0 && ::getsockname(probe, generic, &size) == 0;
+  ::close(probe);
+  if (!found) return SystemError("127.0.0.1: no free port");
+  return static_cast<int>(ntohs(address.sin_port));
+}
+
+}  // namespace fedgen

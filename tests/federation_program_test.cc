@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// A federation of processes, as its users meet it: the bytes of a run in one process, and what is
+// said to whoever makes a mistake.
+
+#include <fmt/format.h>
+
+#include <set>
+
+#include "tests/program_testing.h"
+
+namespace fedgen {
+namespace {
+
+using ::testing::HasSubstr;
+
+class FederationProgram : public ProgramTest {
+ protected:
+  static constexpr const char* kConfig = FEDGEN_SOURCE_DIR "/configs/quick.toml";
+
+  /// Names and bytes of the policies of a directory.
+  std::map<std::string, std::string> Policies(const std::string& directory) const {
+    std::map<std::string, std::string> policies;
+    for (const auto& entry :
+         std::filesystem::directory_iterator(directory_ / directory / "policies")) {
+      policies[entry.path().filename().string()] = Slurp(entry.path());
+    }
+    return policies;
+  }
+
+  void ExpectTheBytesOfOneProcess(const std::string& flags, int num_learners) const {
+    const std::string common = fmt::format("--config '{}' --seed 5 {} ", kConfig, flags);
+    const Ran train = Run("train --no-figures --out one " + common);
+    ASSERT_EQ(train.exit_code, 0) << train.err;
+    const Ran up = Run("up --out many " + common);
+    ASSERT_EQ(up.exit_code, 0) << up.err << Slurp(directory_ / "many/cloud.log")
+                               << Slurp(directory_ / "many/learner-1.log");
+    const std::map<std::string, std::string> expected = Policies("one");
+    std::set<std::string> seen;
+    for (int learner = 1; learner <= num_learners; ++learner) {
+      for (const auto& [name, bytes] : Policies(fmt::format("many/learner-{}", learner))) {
+        ASSERT_TRUE(expected.contains(name)) << name;
+        EXPECT_EQ(bytes, expected.at(name)) << name << " of learner " << learner;
+        seen.insert(name);
+      }
+    }
+    EXPECT_EQ(seen.size(), expected.size());
+    EXPECT_EQ(Policies("many").at("best.fgp"), expected.at("best.fgp"));
+    EXPECT_EQ(Slurp(directory_ / "many/certificate.json"),
+              Slurp(directory_ / "one/certificate.json"));
+  }
+};
+
+constexpr const char* kShort =
+    "--set federation.rounds=12 --set federation.selection_worlds=1000 "
+    "--set federation.certificate_worlds=1000 ";
+
+TEST_F(FederationProgram, HasTheBytesOfOneProcess) {
+  ExpectTheBytesOfOneProcess(kShort + std::string("--set learner.stock_every=4 "
+                                                  "--set learner.stock_worlds=200"),
+                             4);
+}
+
+TEST_F(FederationProgram, HasTheBytesOfOneProcessByPolicyGradients) {
+  ExpectTheBytesOfOneProcess(
+      kShort + std::string("--set learner.estimator=policy-gradient --set "
+                           "learner.policy_gradient.episodes=32 --learners 3"),
+      3);
+}
+
+TEST_F(FederationProgram, HasTheBytesOfOneProcessWithFederatedAveraging) {
+  ExpectTheBytesOfOneProcess(kShort + std::string("--algorithm fedavg --learners 3"), 3);
+}
+
+TEST_F(FederationProgram, HasTheBytesOfOneProcessWithFederatedAveragingByPolicyGradients) {
+  ExpectTheBytesOfOneProcess(
+      kShort + std::string("--algorithm fedavg --set learner.estimator=policy-gradient --set "
+                           "learner.policy_gradient.episodes=32 --learners 3"),
+      3);
+}
+
+TEST_F(FederationProgram, SaysWhatIsWrongInOneLine) {
+  ASSERT_EQ(Run(fmt::format("up --config '{}' --out f --prepare-only", kConfig)).exit_code, 0);
+  ExpectMistake("cloud --tls f/tls/cloud --run f/run.toml --store sqlite:f/cloud.db", 2,
+                "--listen is required");
+  ExpectMistake(
+      "cloud --listen 127.0.0.1:0 --tls f/tls/cloud --run f/mine/learner-1.toml --store "
+      "sqlite:f/cloud.db",
+      3, "f/mine/learner-1.toml:");
+  ExpectMistake("cloud --listen 127.0.0.1:0 --tls f --run f/run.toml --store sqlite:f/cloud.db", 6,
+                "node.");
+  ExpectMistake(fmt::format("up --config '{}' --out f", kConfig), 7, "f: already exists");
+  ExpectMistake(fmt::format("up --config '{}' --out g --algorithm single", kConfig), 3,
+                "has one learner and no Cloud");
+  EXPECT_FALSE(std::filesystem::exists(directory_ / "g"));
+}
+
+}  // namespace
+}  // namespace fedgen
