@@ -6,15 +6,17 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "bench/load_client.h"
 #include "bench/load_server.h"
-#include "bench/stopwatch.h"
+#include "fedgen/base/file.h"
 #include "fedgen/identity/pki.h"
+#include "fedgen/identity/tls.h"
 
 namespace fedgen {
 namespace {
@@ -49,28 +51,35 @@ class Scratch {
 
 // Everybody's certificates.
 struct People {
-  TlsIdentity server;
+  std::string server;  // directory of the Cloud's identity
   std::vector<TlsIdentity> learners;
 };
 
-Result<TlsIdentity> MakeIdentity(const Authority& authority, LearnerId who, std::int64_t now) {
+Result<TlsIdentity> MakeIdentity(const Authority& authority, LearnerId who) {
   const Identity identity{
       who, who.is_cloud() ? std::vector<std::string>{"127.0.0.1"} : std::vector<std::string>{}};
   const NewRequest made = FEDGEN_TRY(MakeRequest(identity));
   const std::string certificate =
-      FEDGEN_TRY(Sign(authority, {made.request, "request"}, identity, 7, now));
+      FEDGEN_TRY(Sign(authority, {made.request, "request"}, identity, 7, SystemClock()));
   return TlsIdentity{authority.certificate.text, certificate, made.key};
 }
 
-Result<People> MakePeople(std::uint32_t learners) {
-  const std::int64_t now = std::chrono::duration_cast<std::chrono::seconds>(
-                               std::chrono::system_clock::now().time_since_epoch())
-                               .count();
-  const Authority authority = FEDGEN_TRY(MakeAuthority("fedgen-bench", 30, now));
+Result<void> WriteIdentity(const std::string& directory, const TlsIdentity& tls) {
+  std::error_code code;
+  std::filesystem::create_directory(directory, code);
+  FEDGEN_TRY(WriteFileAtomically(directory + "/ca.pem", tls.authority, IfExists::kRefuse));
+  FEDGEN_TRY(WriteFileAtomically(directory + "/node.pem", tls.certificate, IfExists::kRefuse));
+  return WriteFileAtomically(directory + "/node.key", tls.key, IfExists::kRefuse, Access::kOwner);
+}
+
+Result<People> MakePeople(std::uint32_t learners, const std::string& directory) {
+  const Authority authority = FEDGEN_TRY(MakeAuthority("fedgen-bench", 30, SystemClock()));
+  const TlsIdentity server = FEDGEN_TRY(MakeIdentity(authority, LearnerId::Cloud()));
+  FEDGEN_TRY(WriteIdentity(directory, server));
   People people;
-  people.server = FEDGEN_TRY(MakeIdentity(authority, LearnerId::Cloud(), now));
+  people.server = directory;
   for (std::uint32_t index = 0; index < learners; ++index) {
-    people.learners.push_back(FEDGEN_TRY(MakeIdentity(authority, LearnerId(index), now)));
+    people.learners.push_back(FEDGEN_TRY(MakeIdentity(authority, LearnerId(index))));
   }
   return people;
 }
@@ -124,7 +133,7 @@ struct LoadServers {
 };
 
 Result<LoadServers> StartLoad(const LoadSize& size, const Scratch& scratch) {
-  People people = FEDGEN_TRY(MakePeople(size.learners));
+  People people = FEDGEN_TRY(MakePeople(size.learners, scratch.Path("load-tls")));
   ServerProcess echo = FEDGEN_TRY(ServerProcess::Start({ServerKind::kEcho, people.server}));
   ServerProcess cloud = FEDGEN_TRY(ServerProcess::Start(
       {ServerKind::kCloud, people.server, size.learners, kParameters, scratch.Path("load.db")}));
@@ -176,7 +185,7 @@ struct Crowd {
 };
 
 Result<Crowd> StartCrowd(std::uint32_t learners, const Scratch& scratch) {
-  People people = FEDGEN_TRY(MakePeople(learners));
+  People people = FEDGEN_TRY(MakePeople(learners, scratch.Path("learners-tls")));
   ServerProcess cloud = FEDGEN_TRY(ServerProcess::Start(
       {ServerKind::kCloud, people.server, learners, kParameters, scratch.Path("learners.db")}));
   const std::int64_t idle = cloud.Resident();

@@ -16,6 +16,7 @@
 
 #include "fedgen/federation/cloud_server.h"
 #include "fedgen/federation/wire.grpc.pb.h"
+#include "fedgen/identity/tls.h"
 
 namespace fedgen {
 namespace {
@@ -46,8 +47,10 @@ void Tell(int lifeline, int port) {
 
 Result<void> ServeEcho(const ServerOptions& options, int lifeline) {
   grpc::SslServerCredentialsOptions tls(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
-  tls.pem_root_certs = options.tls.authority;
-  tls.pem_key_cert_pairs.push_back({options.tls.key, options.tls.certificate});
+  const TlsIdentity identity =
+      FEDGEN_TRY(LoadTlsIdentity(options.tls_directory, LearnerId::Cloud(), SystemClock()));
+  tls.pem_root_certs = identity.authority;
+  tls.pem_key_cert_pairs.push_back({identity.key, identity.certificate});
   EchoService service;
   int port = 0;
   grpc::ServerBuilder builder;
@@ -73,7 +76,7 @@ Result<void> ServeCloud(const ServerOptions& options, int lifeline) {
   std::vector<ServedRun> runs;
   runs.push_back(FEDGEN_TRY(ServedRun::Open(settings, *store)));
   CloudServerOptions serving;
-  serving.tls = options.tls;
+  serving.tls_directory = options.tls_directory;
   serving.patience = std::chrono::minutes(10);  // nobody is told to ask again
   const std::unique_ptr<CloudServer> server =
       FEDGEN_TRY(CloudServer::Start(serving, std::move(runs)));

@@ -7,7 +7,6 @@
 #include <string>
 
 #include "fedgen/base/result.h"
-#include "fedgen/identity/tls.h"
 
 namespace fedgen {
 
@@ -20,7 +19,7 @@ enum class ServerKind { kEcho, kCloud };
 
 struct ServerOptions {
   ServerKind kind = ServerKind::kEcho;
-  TlsIdentity tls;
+  std::string tls_directory{};  // of the Cloud's identity
   // Of the Cloud: a run of the learners 1..learners in a store of its own.
   std::uint32_t learners = 1;
   std::uint64_t num_parameters = 0;
