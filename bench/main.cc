@@ -5,6 +5,7 @@
 //   fedgen-bench rollout [--json] [--save STEM] [--worlds N] [--seconds S]
 //   fedgen-bench training [--json] [--seconds S]
 //   fedgen-bench learning [--json] [--seconds S]
+//   fedgen-bench cloud [--quick] [--part all|load|learners|state] [--directory DIR]
 
 #include <fmt/format.h>
 
@@ -12,6 +13,7 @@
 #include <cstdio>
 #include <string>
 
+#include "bench/cloud_bench.h"
 #include "bench/learning_bench.h"
 #include "bench/rollout_bench.h"
 #include "bench/training_bench.h"
@@ -79,9 +81,18 @@ int main(int argc, char** argv) {
   learning->add_option("--seconds", learning_seconds, "Time for each contestant and network")
       ->check(CLI::Range(0.01, 3600.0))
       ->capture_default_str();
+  fedgen::CloudBenchOptions cloud_options;
+  CLI::App* cloud = app.add_subcommand("cloud", "Requests that a Cloud sustains, and its memory");
+  cloud->add_flag("--quick", cloud_options.quick, "Fewer of everything");
+  cloud->add_option("--part", cloud_options.part, "all, load, learners or state")
+      ->check(CLI::IsMember({"all", "load", "learners", "state"}))
+      ->capture_default_str();
+  cloud->add_option("--directory", cloud_options.directory, "Where its store is made for a while")
+      ->capture_default_str();
   CLI11_PARSE(app, argc, argv);
 
-  const auto done = *training   ? fedgen::RunTraining(training_seconds, json)
+  const auto done = *cloud      ? fedgen::RunCloudBench(cloud_options)
+                    : *training ? fedgen::RunTraining(training_seconds, json)
                     : *learning ? fedgen::RunLearning(learning_seconds, json)
                                 : fedgen::RunRollout(options, json, stem);
   if (!done) {

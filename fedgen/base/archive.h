@@ -57,6 +57,12 @@ class Writer {
   void Put(const std::vector<T>& values) {
     PutAll(values);
   }
+  // A policy: thousands of numbers, in memory as they are in the bytes.
+  void Put(const std::vector<float>& values) {
+    Put(std::uint64_t{values.size()});
+    bytes_.append(reinterpret_cast<const char*>(values.data()),  // NOLINT(*reinterpret-cast)
+                  values.size() * sizeof(float));
+  }
   template <typename T>
   void Put(const std::set<T>& values) {
     PutAll(values);

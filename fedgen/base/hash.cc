@@ -22,8 +22,13 @@ Digest Sha256(std::string_view bytes) {
 }
 
 std::string HexOf(const Digest& digest) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
   std::string hex;
-  for (const unsigned char byte : digest) hex += fmt::format("{:02x}", byte);
+  hex.reserve(2 * digest.size());
+  for (const unsigned char byte : digest) {
+    hex += kDigits[byte >> 4];
+    hex += kDigits[byte & 15];
+  }
   return hex;
 }
 

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/cloud_bench.h"
+
+#include <fmt/format.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "bench/load_client.h"
+#include "bench/load_server.h"
+#include "fedgen/base/file.h"
+#include "fedgen/identity/pki.h"
+#include "fedgen/identity/tls.h"
+
+namespace fedgen {
+namespace {
+
+constexpr std::uint64_t kParameters = 1361;  // of 24-20-20-20-1, the text's network
+constexpr double kAim = 0.60;                // of the echo's rate
+
+// A directory of this run, gone with it.
+class Scratch {
+ public:
+  static Result<Scratch> Make(const std::string& parent) {
+    std::string path = parent + "/fedgen-bench-XXXXXX";
+    if (::mkdtemp(path.data()) == nullptr) {
+      return Error{ErrorCode::kIo, fmt::format("{}: cannot make a directory there", parent)};
+    }
+    return Scratch(path);
+  }
+  Scratch(Scratch&& other) noexcept : path_(std::exchange(other.path_, "")) {}
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  Scratch& operator=(Scratch&&) = delete;
+  ~Scratch() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+  std::string Path(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  explicit Scratch(std::string path) : path_(std::move(path)) {}
+  std::string path_;
+};
+
+// Everybody's certificates.
+struct People {
+  std::string server;  // directory of the Cloud's identity
+  std::vector<TlsIdentity> learners;
+};
+
+Result<TlsIdentity> MakeIdentity(const Authority& authority, LearnerId who) {
+  const Identity identity{
+      who, who.is_cloud() ? std::vector<std::string>{"127.0.0.1"} : std::vector<std::string>{}};
+  const NewRequest made = FEDGEN_TRY(MakeRequest(identity));
+  const std::string certificate =
+      FEDGEN_TRY(Sign(authority, {made.request, "request"}, identity, 7, SystemClock()));
+  return TlsIdentity{authority.certificate.text, certificate, made.key};
+}
+
+Result<void> WriteIdentity(const std::string& directory, const TlsIdentity& tls) {
+  std::error_code code;
+  std::filesystem::create_directory(directory, code);
+  FEDGEN_TRY(WriteFileAtomically(directory + "/ca.pem", tls.authority, IfExists::kRefuse));
+  FEDGEN_TRY(WriteFileAtomically(directory + "/node.pem", tls.certificate, IfExists::kRefuse));
+  return WriteFileAtomically(directory + "/node.key", tls.key, IfExists::kRefuse, Access::kOwner);
+}
+
+Result<People> MakePeople(std::uint32_t learners, const std::string& directory) {
+  const Authority authority = FEDGEN_TRY(MakeAuthority("fedgen-bench", 30, SystemClock()));
+  const TlsIdentity server = FEDGEN_TRY(MakeIdentity(authority, LearnerId::Cloud()));
+  FEDGEN_TRY(WriteIdentity(directory, server));
+  People people;
+  people.server = directory;
+  for (std::uint32_t index = 0; index < learners; ++index) {
+    people.learners.push_back(FEDGEN_TRY(MakeIdentity(authority, LearnerId(index))));
+  }
+  return people;
+}
+
+double Median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+double Mebibytes(std::int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
+
+// One contestant, and what was measured of it.
+struct Contestant {
+  const char* name;
+  ServerProcess& server;
+  LoadClient client;
+  std::vector<double> rates{}, middles{}, tails{};  // requests/s, s, s; one a turn
+  std::vector<double> cpu{};                        // s of the server for each request
+
+  Result<void> Turn(int rounds) {
+    const double before = server.CpuSeconds();
+    const LoadTurn turn = FEDGEN_TRY(client.Rounds(rounds));
+    rates.push_back(turn.per_second());
+    middles.push_back(turn.Percentile(0.5));
+    tails.push_back(turn.Percentile(0.99));
+    cpu.push_back((server.CpuSeconds() - before) / static_cast<double>(turn.requests));
+    fmt::print(
+        "  {:<6} {:>7.0f} requests/s   p50 {:>6.2f} ms   p99 {:>6.2f} ms   server {:>5.1f} us a "
+        "request\n",
+        name, rates.back(), 1e3 * middles.back(), 1e3 * tails.back(), 1e6 * cpu.back());
+    std::fflush(stdout);
+    return {};
+  }
+  void PrintMedians() const {
+    fmt::print(
+        "{:<6} {:>7.0f} requests/s   p50 {:>6.2f} ms   p99 {:>6.2f} ms   server {:>5.1f} us a "
+        "request\n",
+        name, Median(rates), 1e3 * Median(middles), 1e3 * Median(tails), 1e6 * Median(cpu));
+  }
+};
+
+struct LoadSize {
+  std::uint32_t learners;
+  int turns;
+  int rounds;  // in a turn
+};
+
+struct LoadServers {
+  People people;
+  ServerProcess echo, cloud;
+};
+
+Result<LoadServers> StartLoad(const LoadSize& size, const Scratch& scratch) {
+  People people = FEDGEN_TRY(MakePeople(size.learners, scratch.Path("load-tls")));
+  ServerProcess echo = FEDGEN_TRY(ServerProcess::Start({ServerKind::kEcho, people.server}));
+  ServerProcess cloud = FEDGEN_TRY(ServerProcess::Start(
+      {ServerKind::kCloud, people.server, size.learners, kParameters, scratch.Path("load.db")}));
+  return LoadServers{std::move(people), std::move(echo), std::move(cloud)};
+}
+
+Result<void> RunLoad(const LoadSize& size, LoadServers& servers) {
+  fmt::print(
+      "load: {} learners, one request each under way, {} floats a submission, mutual TLS, {} turns "
+      "of {} requests\n",
+      size.learners, kParameters, size.turns, 2 * size.rounds * static_cast<int>(size.learners));
+  Contestant echo{"echo", servers.echo,
+                  LoadClient(servers.echo.port(), true, servers.people.learners, kParameters)};
+  Contestant cloud{"Cloud", servers.cloud,
+                   LoadClient(servers.cloud.port(), false, servers.people.learners, kParameters)};
+  for (Contestant* contestant : {&echo, &cloud}) {
+    FEDGEN_TRY(contestant->client.Join());
+    FEDGEN_TRY(contestant->client.Rounds(20));  // to get warm
+  }
+  const std::int64_t before = servers.cloud.Resident();
+  for (int turn = 0; turn < size.turns; ++turn) {
+    FEDGEN_TRY(echo.Turn(size.rounds));
+    FEDGEN_TRY(cloud.Turn(size.rounds));
+  }
+  fmt::print("medians\n");
+  echo.PrintMedians();
+  cloud.PrintMedians();
+  std::vector<double> ratios;
+  for (std::size_t turn = 0; turn < echo.rates.size(); ++turn) {
+    ratios.push_back(cloud.rates[turn] / echo.rates[turn]);
+  }
+  const double ratio = Median(cloud.rates) / Median(echo.rates);
+  fmt::print("Cloud / echo = {:.2f} ({:.2f} to {:.2f}); the aim is at least {:.2f}: {}\n", ratio,
+             std::ranges::min(ratios), std::ranges::max(ratios), kAim,
+             ratio >= kAim ? "reached" : "missed");
+  const std::int64_t after = servers.cloud.Resident();
+  fmt::print(
+      "memory of the Cloud over {} submissions: {:.1f} MiB before, {:.1f} MiB after ({:+} bytes), "
+      "at most {:.1f} MiB\n\n",
+      static_cast<std::int64_t>(size.learners) * size.rounds * size.turns, Mebibytes(before),
+      Mebibytes(after), after - before, Mebibytes(servers.cloud.MostResident()));
+  return {};
+}
+
+struct Crowd {
+  People people;
+  std::int64_t idle;  // bytes, before anybody came
+  ServerProcess cloud;
+};
+
+Result<Crowd> StartCrowd(std::uint32_t learners, const Scratch& scratch) {
+  People people = FEDGEN_TRY(MakePeople(learners, scratch.Path("learners-tls")));
+  ServerProcess cloud = FEDGEN_TRY(ServerProcess::Start(
+      {ServerKind::kCloud, people.server, learners, kParameters, scratch.Path("learners.db")}));
+  const std::int64_t idle = cloud.Resident();
+  return Crowd{std::move(people), idle, std::move(cloud)};
+}
+
+Result<void> RunCrowd(int rounds, const Crowd& crowd) {
+  const auto learners = static_cast<std::int64_t>(crowd.people.learners.size());
+  LoadClient client(crowd.cloud.port(), false, crowd.people.learners, kParameters);
+  const LoadTurn join = FEDGEN_TRY(client.Join());
+  fmt::print(
+      "learners: {} with certificates and connections of their own; connected and joined in {:.2f} "
+      "s\n",
+      learners, join.seconds);
+  const LoadTurn turn = FEDGEN_TRY(client.Rounds(rounds));
+  fmt::print(
+      "{} rounds: all {} requests were answered, in {:.2f} s ({:.0f} requests/s, p50 {:.1f} ms, "
+      "p99 {:.1f} ms)\n",
+      rounds, turn.requests, turn.seconds, turn.per_second(), 1e3 * turn.Percentile(0.5),
+      1e3 * turn.Percentile(0.99));
+  const std::int64_t now = crowd.cloud.Resident();
+  fmt::print(
+      "memory of the Cloud: {:.1f} MiB before, {:.1f} MiB after: {:.0f} KiB a connection\n\n",
+      Mebibytes(crowd.idle), Mebibytes(now),
+      static_cast<double>(now - crowd.idle) / 1024 / static_cast<double>(learners));
+  return {};
+}
+
+// A connection is a file to the kernel, at both ends.
+void AllowManyFiles() {
+  rlimit files = {};
+  if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return;
+  files.rlim_cur = files.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &files);
+}
+
+}  // namespace
+
+Result<void> RunCloudBench(const CloudBenchOptions& options) {
+  const auto wanted = [&](const char* part) {
+    return options.part == "all" || options.part == part;
+  };
+  const LoadSize size = options.quick ? LoadSize{64, 3, 40} : LoadSize{256, 5, 100};
+  AllowManyFiles();
+  const Scratch scratch = FEDGEN_TRY(Scratch::Make(options.directory));
+  // All servers begin before this process has used gRPC.
+  std::optional<LoadServers> load;
+  std::optional<Crowd> crowd;
+  if (wanted("load")) load.emplace(FEDGEN_TRY(StartLoad(size, scratch)));
+  if (wanted("learners"))
+    crowd.emplace(FEDGEN_TRY(StartCrowd(options.quick ? 100 : 1000, scratch)));
+  if (load) FEDGEN_TRY(RunLoad(size, *load));
+  load.reset();
+  if (crowd) FEDGEN_TRY(RunCrowd(options.quick ? 5 : 20, *crowd));
+  crowd.reset();
+  if (wanted("state")) FEDGEN_TRY(RunCloudStateBench(options.quick, scratch.Path("state.db")));
+  return {};
+}
+
+}  // namespace fedgen

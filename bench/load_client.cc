@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/load_client.h"
+
+#include <fmt/format.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "bench/load_server.h"
+#include "bench/stopwatch.h"
+#include "fedgen/base/random.h"
+#include "fedgen/federation/wire-inl.h"
+
+namespace fedgen {
+namespace {
+
+constexpr std::chrono::minutes kDeadline{5};  // of one request: a server that hangs is noticed
+
+grpc::ByteBuffer BufferOf(const StepMessage& message) {
+  const grpc::Slice slice(ToWire(kLoadRun, message).SerializeAsString());
+  return {&slice, 1};
+}
+
+// The first byte of an answer tells its kind: the number of the field of StepReply, and a length
+// that follows. An echo begins with the name of the run, field 1, which is "ask again" in an
+// answer.
+constexpr char FirstByteOf(int field) { return static_cast<char>(field << 3 | 2); }
+
+char FirstByte(const grpc::ByteBuffer& buffer) {
+  std::vector<grpc::Slice> slices;
+  if (!buffer.Dump(&slices).ok() || slices.empty() || slices.front().size() == 0) return 0;
+  return static_cast<char>(*slices.front().begin());
+}
+
+// What learners do together.
+struct Turn {
+  std::mutex mutex;  // guards: everything here
+  std::condition_variable done;
+  std::size_t running = 0;
+  std::optional<Error> problem;
+
+  void End(const std::optional<Error>& trouble) {
+    const std::lock_guard lock(mutex);
+    if (trouble && !problem) problem = trouble;
+    if (--running == 0) done.notify_one();
+  }
+};
+
+// One learner. Between turns it waits; in one it sends the next request when the last is answered,
+// from whatever thread gRPC tells it that.
+class Talker {
+ public:
+  Talker(LearnerId id, int port, bool is_echo, const TlsIdentity& tls, std::uint64_t num_parameters)
+      : id_(id), is_echo_(is_echo) {
+    const Key key = Key(12).Fork(id.index());
+    for (std::uint64_t at = 0; at < num_parameters; ++at) {
+      theta_.push_back(2 * UnitFloat(key.Block(at)[0]) - 1);
+    }
+    hash_ = HashOf(theta_);
+    grpc::ChannelArguments arguments;
+    arguments.SetMaxReceiveMessageSize(-1);
+    stub_.emplace(grpc::CreateCustomChannel(
+        fmt::format("127.0.0.1:{}", port),
+        grpc::SslCredentials({tls.authority, tls.key, tls.certificate}), arguments));
+  }
+
+  // Makes the messages of a turn, which then need only be sent.
+  void PrepareJoin() { messages_.push_back({BufferOf(JoinMessage{id_, theta_}), FirstByteOf(2)}); }
+  void PrepareRounds(int rounds) {
+    for (int last = round_ + rounds; round_ < last;) {
+      RoundMessage submit;
+      submit.learner = id_;
+      submit.round = ++round_;
+      // A little better each round, as learners are.
+      submit.submission =
+          Submission{id_, round_, id_, 0.5 + 0.5 / (1 + round_), 0.01, theta_, hash_};
+      submit.episodes = round_;
+      messages_.push_back({BufferOf(submit), FirstByteOf(3)});
+      messages_.push_back({BufferOf(CloseMessage{id_, round_, id_, false}), FirstByteOf(4)});
+    }
+  }
+
+  void Begin(Turn& turn) {
+    turn_ = &turn;
+    latencies_.clear();
+    latencies_.reserve(messages_.size());
+    Next();
+  }
+  const std::vector<double>& latencies() const { return latencies_; }
+
+ private:
+  struct Message {
+    grpc::ByteBuffer bytes;
+    char answer = 0;  // its first byte
+  };
+
+  void Next() {
+    if (messages_.empty()) return turn_->End({});
+    context_.emplace();
+    context_->set_deadline(std::chrono::system_clock::now() + kDeadline);
+    context_->set_wait_for_ready(true);
+    clock_.emplace(Stopwatch::Kind::kWall);
+    stub_->UnaryCall(&*context_, "/fedgen.v1.Federation/Exchange", {}, &messages_.front().bytes,
+                     &reply_, [this](const grpc::Status& status) { Take(status); });
+  }
+  void Take(const grpc::Status& status) {
+    latencies_.push_back(clock_->Seconds());
+    const char expected = is_echo_ ? FirstByteOf(1) : messages_.front().answer;
+    if (!status.ok() || FirstByte(reply_) != expected) {
+      messages_.clear();
+      return turn_->End(Error{
+          ErrorCode::kIo,
+          fmt::format("learner {}: {}", id_.name(),
+                      status.ok() ? "got an answer to another question" : status.error_message())});
+    }
+    messages_.pop_front();
+    Next();
+  }
+
+  LearnerId id_;
+  bool is_echo_;
+  std::vector<float> theta_;
+  std::string hash_;
+  int round_ = 0;
+  std::deque<Message> messages_;
+  std::optional<grpc::GenericStub> stub_;
+  std::optional<grpc::ClientContext> context_;
+  grpc::ByteBuffer reply_;
+  std::optional<Stopwatch> clock_;
+  Turn* turn_ = nullptr;
+  std::vector<double> latencies_;
+};
+
+}  // namespace
+
+double LoadTurn::Percentile(double share) const {
+  const auto at = static_cast<std::size_t>(share * static_cast<double>(latencies.size()));
+  return latencies[std::min(at, latencies.size() - 1)];
+}
+
+struct LoadClient::Parts {
+  std::deque<Talker> talkers;
+
+  Result<LoadTurn> Run() {
+    Turn turn;
+    turn.running = talkers.size();
+    LoadTurn result;
+    const Stopwatch clock(Stopwatch::Kind::kWall);
+    for (Talker& talker : talkers) talker.Begin(turn);
+    {
+      std::unique_lock lock(turn.mutex);
+      turn.done.wait(lock, [&] { return turn.running == 0; });
+    }
+    result.seconds = clock.Seconds();
+    if (turn.problem) return *turn.problem;
+    for (const Talker& talker : talkers) {
+      const std::vector<double>& own = talker.latencies();
+      result.latencies.insert(result.latencies.end(), own.begin(), own.end());
+    }
+    std::ranges::sort(result.latencies);
+    result.requests = static_cast<std::int64_t>(result.latencies.size());
+    return result;
+  }
+};
+
+LoadClient::LoadClient(int port, bool is_echo, const std::vector<TlsIdentity>& identities,
+                       std::uint64_t num_parameters)
+    : parts_(std::make_unique<Parts>()) {
+  std::uint32_t index = 0;
+  for (const TlsIdentity& tls : identities) {
+    parts_->talkers.emplace_back(LearnerId(index++), port, is_echo, tls, num_parameters);
+  }
+}
+
+LoadClient::~LoadClient() = default;
+LoadClient::LoadClient(LoadClient&&) noexcept = default;
+
+Result<LoadTurn> LoadClient::Join() {
+  for (Talker& talker : parts_->talkers) talker.PrepareJoin();
+  return parts_->Run();
+}
+
+Result<LoadTurn> LoadClient::Rounds(int rounds) {
+  for (Talker& talker : parts_->talkers) talker.PrepareRounds(rounds);
+  return parts_->Run();
+}
+
+}  // namespace fedgen
