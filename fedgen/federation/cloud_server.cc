@@ -107,18 +107,19 @@ class Service final : public v1::Federation::CallbackService {
   grpc::ServerUnaryReactor* Enter(grpc::CallbackServerContext* context,
                                   const v1::EnterRequest* request, v1::EnterReply* reply) override {
     grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-    if (const Result<void> allowed = CheckSpeaker(*context, LearnerId(request->learner()));
-        !allowed) {
-      reactor->Finish({grpc::StatusCode::PERMISSION_DENIED, allowed.error().message});
-      return reactor;
-    }
+    watcher_.OnCall(request->ByteSizeLong());
+    const LearnerId speaker(request->learner());
+    if (!SpeaksForItself(*context, speaker, reactor)) return reactor;
     const Result<Entered> entered =
         fedgen::Enter(shared_, {request->run(), request->version(), request->settings()});
-    if (entered) {
-      reply->set_run(entered->run);
-      reply->set_settings(entered->settings);
+    if (!entered) {
+      Refuse(reactor, CommonNameOf(speaker), GrpcStatusOf(entered.error()));
+      return reactor;
     }
-    reactor->Finish(entered ? grpc::Status::OK : StatusOf(entered.error()));
+    reply->set_run(entered->run);
+    reply->set_settings(entered->settings);
+    watcher_.OnAnswered(reply->ByteSizeLong());
+    reactor->Finish(grpc::Status::OK);
     return reactor;
   }
 
@@ -128,18 +129,10 @@ class Service final : public v1::Federation::CallbackService {
     grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
     watcher_.OnCall(request->ByteSizeLong());
     const LearnerId speaker(request->learner());
-    const Result<LearnerId> peer = PeerOf(*context);
-    if (!peer || *peer != speaker) {
-      Refuse(
-          reactor, NameOfPeer(*context),
-          {grpc::StatusCode::PERMISSION_DENIED,
-           peer ? fmt::format("{} cannot speak for learner {}", CommonNameOf(*peer), speaker.name())
-                : peer.error().message});
-      return reactor;
-    }
+    if (!SpeaksForItself(*context, speaker, reactor)) return reactor;
     Result<StepMessage> message = FromWire(*request);
     if (!message) {
-      Refuse(reactor, CommonNameOf(*peer), GrpcStatusOf(message.error()));
+      Refuse(reactor, CommonNameOf(speaker), GrpcStatusOf(message.error()));
       return reactor;
     }
     loop_.Post({request->run(), *std::move(message),
@@ -188,6 +181,19 @@ class Service final : public v1::Federation::CallbackService {
     return peer;
   }
 
+  // Whether the certificate is the speaker's own; if not, the call is refused.
+  bool SpeaksForItself(const grpc::CallbackServerContext& context, LearnerId speaker,
+                       grpc::ServerUnaryReactor* reactor) {
+    const Result<LearnerId> peer = PeerOf(context);
+    if (peer && *peer == speaker) return true;
+    Refuse(
+        reactor, NameOfPeer(context),
+        {grpc::StatusCode::PERMISSION_DENIED,
+         peer ? fmt::format("{} cannot speak for learner {}", CommonNameOf(*peer), speaker.name())
+              : peer.error().message});
+    return false;
+  }
+
   void Refuse(grpc::ServerUnaryReactor* reactor, const std::string& peer,
               const grpc::Status& status) {
     watcher_.OnRefused(peer, CodeText(status.error_code()), status.error_message());
@@ -220,8 +226,8 @@ class Service final : public v1::Federation::CallbackService {
 
   CloudLoop& loop_;
   PeerCheck& peers_;
-  SharedSettings shared_;
   CloudWatcher& watcher_;
+  SharedSettings shared_;
   std::mutex mutex_;  // guards: heard_
   std::map<LearnerId, std::chrono::steady_clock::time_point> heard_;
 };

@@ -13,7 +13,7 @@ namespace fedgen {
 struct RunProgress {
   std::string run;
   int round = 0;      // the last that was closed
-  std::string phase;  // what is being heard: join, submit, close, final; or over
+  std::string phase;  // what is being heard: join, submit, close, final, race; or over
   std::int64_t learners = 0;
   std::int64_t awaited = 0;  // of them, in this phase
 

@@ -16,7 +16,9 @@ std::string PhaseOf(const Cloud& cloud) {
   const int step = cloud.state().step;
   if (step == 0) return "join";
   if (cloud.state().ending == Ending::kNotYet) return step % 2 == 1 ? "submit" : "close";
-  return step == 2 * cloud.round() + 1 ? "final" : "over";
+  if (step == cloud.finish_step()) return "final";
+  const bool races = std::ranges::any_of(cloud.state().members, &Member::races);
+  return step == cloud.race_step() && races ? "race" : "over";
 }
 
 std::string EndingText(Ending ending) {
@@ -31,10 +33,6 @@ std::string EndingText(Ending ending) {
       return "episodes";
   }
   return "";
-}
-
-int LastStep(const Member& member) {
-  return member.heard.empty() ? -1 : member.heard.rbegin()->first;
 }
 
 }  // namespace
@@ -61,11 +59,10 @@ RunStatus StatusOf(const ServedRun& run) {
   }
   const bool over = status.progress.phase == "over";
   for (const bool awaited : {true, false}) {
-    for (const auto& [learner, member] : state.members) {
+    for (const Member& member : state.members) {
       if (status.members.size() >= RunStatus::kMostMembers) break;
-      const int step = LastStep(member);
-      if ((!over && step < state.step) != awaited) continue;
-      status.members.push_back({learner, step, member.settled, awaited, std::nullopt});
+      if ((!over && member.step < state.step) != awaited) continue;
+      status.members.push_back({member.id, member.step, member.settled, awaited, std::nullopt});
     }
   }
   return status;
