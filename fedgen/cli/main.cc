@@ -448,6 +448,21 @@ void AddPki(CLI::App& pki, Work& work) {
   AddName(show, "file", shown->file, "a .pem or .csr file")->required();
 }
 
+void AddDoctor(CLI::App& app, Work& work) {
+  const auto [verb, command] = AddVerb(
+      app, "doctor", "Look for what keeps a Cloud or a learner from working", RunDoctor, work);
+  AddName(verb, "--tls", command->tls, "directory with ca.pem, node.pem and node.key", "DIR");
+  AddInteger(verb, "--id", command->id, "the learner whose certificate it must be", 1,
+             std::numeric_limits<std::uint32_t>::max())
+      ->check(CheckNoLeadingZero);
+  AddName(verb, "--cloud", command->clouds, "Clouds to reach; repeatable", "H:P[,H:P...]")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  AddName(verb, "--listen", command->listen, "where a Cloud is to listen", "H:P");
+  AddName(verb, "--store", command->store, "the Cloud's store", "sqlite:PATH");
+  AddName(verb, "--file", command->files, "a file that must be readable; repeatable");
+}
+
 // A verb that only groups others.
 CLI::App& AddGroup(CLI::App& app, const char* name, const char* help) {
   CLI::App* const group = app.add_subcommand(name, help);
@@ -472,6 +487,7 @@ void AddVerbs(CLI::App& app, Work& work) {
   AddPolicyShow(policy, work);
   AddPolicyConvert(policy, work);
   AddPki(AddGroup(app, "pki", "Certificates: who is who in a federation"), work);
+  AddDoctor(app, work);
   AddConfigExplain(AddGroup(app, "config", "Say what the options of a configuration mean"), work);
 }
 

@@ -12,6 +12,7 @@
 
 #include "fedgen/base/version.h"
 #include "fedgen/federation/cloud_loop.h"
+#include "fedgen/federation/grpc_log.h"
 #include "fedgen/federation/wire-inl.h"
 #include "fedgen/federation/wire.grpc.pb.h"
 #include "fedgen/identity/peers.h"
@@ -229,13 +230,21 @@ void SetLimits(grpc::ServerBuilder& builder, const CloudServerOptions& options) 
 }  // namespace
 
 struct CloudServer::Parts {
-  Parts(std::vector<ServedRun> runs, std::chrono::milliseconds patience, CloudWatcher& watcher,
+  Parts(std::vector<ServedRun> runs, std::chrono::milliseconds patience, CloudWatcher& told,
         std::unique_ptr<PeerCheck> checked, std::unique_ptr<TlsWatch> watch)
-      : loop(std::move(runs), patience, &watcher),
+      : watcher(told),
+        loop(std::move(runs), patience, &told),
         peers(std::move(checked)),
-        service(loop, *peers, watcher),
-        credentials(std::make_shared<WatchedCredentials>(std::move(watch))) {}
+        service(loop, *peers, told),
+        credentials(std::make_shared<WatchedCredentials>(std::move(watch))) {
+    SendGrpcErrorsTo(watcher);
+  }
 
+  ~Parts() { StopSendingGrpcErrorsTo(watcher); }
+  Parts(const Parts&) = delete;
+  Parts& operator=(const Parts&) = delete;
+
+  CloudWatcher& watcher;
   CloudLoop loop;
   std::unique_ptr<PeerCheck> peers;
   Service service;
