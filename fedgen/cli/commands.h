@@ -268,6 +268,17 @@ struct UpCommand {
 };
 Result<void> RunUp(const UpCommand& command);
 
+/// fedgen doctor: looks at what a Cloud or a learner needs, and says how to mend it.
+struct DoctorCommand {
+  std::string tls;
+  std::optional<std::uint32_t> id;  // of a learner, from 1
+  std::vector<std::string> clouds;  // host:port
+  std::string listen;               // host:port
+  std::string store;
+  std::vector<std::string> files;
+};
+Result<void> RunDoctor(const DoctorCommand& command);
+
 /// What happens to an existing file: --force replaces it.
 inline IfExists WhatIfExists(bool force) { return force ? IfExists::kReplace : IfExists::kRefuse; }
 

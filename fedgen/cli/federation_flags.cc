@@ -151,6 +151,21 @@ void AddUp(CLI::App& app, Work& work) {
                  "do not certify the winner at the end");
 }
 
+void AddDoctor(CLI::App& app, Work& work) {
+  const auto [verb, command] = AddVerb(
+      app, "doctor", "Look for what keeps a Cloud or a learner from working", RunDoctor, work);
+  AddName(verb, "--tls", command->tls, "directory with ca.pem, node.pem and node.key", "DIR");
+  AddInteger(verb, "--id", command->id, "the learner whose certificate it must be", 1,
+             std::numeric_limits<std::uint32_t>::max())
+      ->check(CheckNoLeadingZero);
+  AddName(verb, "--cloud", command->clouds, "Clouds to reach; repeatable", "H:P[,H:P...]")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  AddName(verb, "--listen", command->listen, "where a Cloud is to listen", "H:P");
+  AddName(verb, "--store", command->store, "the Cloud's store", "sqlite:PATH");
+  AddName(verb, "--file", command->files, "a file that must be readable; repeatable");
+}
+
 }  // namespace
 
 void AddFederationVerbs(CLI::App& app, Work& work) {
@@ -158,6 +173,7 @@ void AddFederationVerbs(CLI::App& app, Work& work) {
   AddCloud(app, work);
   AddLearner(app, work);
   AddPki(AddGroup(app, "pki", "Certificates: who is who in a federation"), work);
+  AddDoctor(app, work);
 }
 
 }  // namespace fedgen

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "fedgen/federation/grpc_log.h"
 #include "fedgen/federation/wire.grpc.pb.h"
 #include "fedgen/identity/tls.h"
 
@@ -17,6 +18,7 @@ namespace fedgen {
 /// A connection of its own, made when it is first used.
 inline std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
                                                   const TlsIdentity& tls) {
+  KeepGrpcFromStderr();
   grpc::ChannelArguments arguments;
   // A learner may compute for minutes; a connection that died meanwhile is noticed within seconds.
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20000);

@@ -12,6 +12,7 @@
 
 #include "fedgen/base/version.h"
 #include "fedgen/federation/cloud_loop.h"
+#include "fedgen/federation/grpc_log.h"
 #include "fedgen/federation/wire-inl.h"
 #include "fedgen/federation/wire.grpc.pb.h"
 #include "fedgen/identity/peers.h"
@@ -254,13 +255,21 @@ void SetLimits(grpc::ServerBuilder& builder, const CloudServerOptions& options) 
 }  // namespace
 
 struct CloudServer::Parts {
-  Parts(std::vector<ServedRun> runs, const CloudServerOptions& options, CloudWatcher& watcher,
+  Parts(std::vector<ServedRun> runs, const CloudServerOptions& options, CloudWatcher& told,
         std::unique_ptr<PeerCheck> checked, std::unique_ptr<TlsWatch> watch)
-      : loop(std::move(runs), options.patience, &watcher),
+      : watcher(told),
+        loop(std::move(runs), options.patience, &told),
         peers(std::move(checked)),
-        service(loop, *peers, watcher, options.shared),
-        credentials(std::make_shared<WatchedCredentials>(std::move(watch))) {}
+        service(loop, *peers, told, options.shared),
+        credentials(std::make_shared<WatchedCredentials>(std::move(watch))) {
+    SendGrpcErrorsTo(watcher);
+  }
 
+  ~Parts() { StopSendingGrpcErrorsTo(watcher); }
+  Parts(const Parts&) = delete;
+  Parts& operator=(const Parts&) = delete;
+
+  CloudWatcher& watcher;
   CloudLoop loop;
   std::unique_ptr<PeerCheck> peers;
   Service service;

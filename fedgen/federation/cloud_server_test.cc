@@ -411,13 +411,14 @@ class Counting final : public CloudWatcher {
     Note(fmt::format("{} {} {} {}/{}", p.run, p.round, p.phase, p.awaited, p.learners));
   }
   void OnRevoked(LearnerId learner) override { Note("revoked " + learner.name()); }
+  void OnTransport(const std::string& /*problem*/) override { ++transport; }
   void OnTrouble(const std::string& trouble) override { Note(trouble); }
   std::vector<std::string> notes() {
     const std::lock_guard lock(mutex_);
     return notes_;
   }
 
-  std::atomic<int> calls = 0, answered = 0, saved = 0;
+  std::atomic<int> calls = 0, answered = 0, saved = 0, transport = 0;
 
  private:
   void Note(const std::string& note) {
@@ -436,6 +437,7 @@ TEST_F(CloudDoors, TellAWatcherWhatComesToPass) {
   ASSERT_NE(CallerOf(first_).Say(kSecondJoin), "ok");
   WriteTestList(Path("cloud"), authority_, {{"00", SystemClock(), LearnerId(8)}});
   ASSERT_EQ(CallerOf(second_).Say(kSecondJoin), "ok");
+  ASSERT_NE(CallerOf({first_.authority, "", ""}).Say(kJoin), "ok");
   Stop();
   EXPECT_THAT(watcher.notes(),
               ElementsAre("run 0 join 2/2", "run 0 join 1/2",
@@ -444,6 +446,7 @@ TEST_F(CloudDoors, TellAWatcherWhatComesToPass) {
   EXPECT_EQ(watcher.calls, 3);
   EXPECT_EQ(watcher.answered, 2);
   EXPECT_EQ(watcher.saved, 2);
+  EXPECT_GE(watcher.transport, 1);
 }
 
 // ---- Crowds -------------------------------------------------------------------------------------

@@ -43,6 +43,8 @@ class CloudWatcher {
   virtual void OnProgress(const RunProgress& /*progress*/) {}
   /// A revocation list says that a learner has left.
   virtual void OnRevoked(LearnerId /*learner*/) {}
+  /// gRPC has something to complain of, such as a handshake with a stranger.
+  virtual void OnTransport(const std::string& /*problem*/) {}
   /// A certificate or a list was replaced by a file that is not good.
   virtual void OnTrouble(const std::string& /*trouble*/) {}
 };
