@@ -280,7 +280,7 @@ constexpr const char* kVersion1 = R"(
     CREATE TABLE messages (run INTEGER NOT NULL REFERENCES runs (id), sequence INTEGER NOT NULL,
       learner INTEGER NOT NULL, step INTEGER NOT NULL, hash TEXT NOT NULL, y REAL, b REAL,
       verdicts BLOB NOT NULL, signature BLOB NOT NULL, bytes BLOB, PRIMARY KEY (run, sequence),
-      UNIQUE (run, learner, step)) STRICT;
+      UNIQUE (run, step, learner)) STRICT;
     INSERT INTO runs VALUES (5, 'r', 'old');
     INSERT INTO messages VALUES (5, 1, 1, 1, '%s', 0.5, NULL, x'', x'', x'616263');)";
 
