@@ -102,6 +102,18 @@ void AddCloud(CLI::App& app, Work& work) {
   AddSeed(serve, serving->seed, "of the races that end runs [drawn, and kept in the store]");
   AddName(serve, "--metrics", serving->metrics, "serve /metrics for Prometheus there", "H:P");
   AddLog(serve, serving->log);
+
+  const auto [status, asked] =
+      AddVerb(*serve, "status", "Where the runs of a Cloud are, and whom it waits for",
+              RunCloudStatus, work);
+  AddCloudAndTls(status, *asked);
+  AddName(status, "--run", asked->run, "one run [all]", "NAME");
+  status->add_flag("--json", asked->json, "print one JSON object");
+
+  const auto [backup, copied] =
+      AddVerb(*serve, "backup", "Copy a store to a file, while it is in use", RunCloudBackup, work);
+  AddName(backup, "--store", copied->store, "the Cloud's store", "sqlite:PATH")->required();
+  AddName(backup, "-o,--output", copied->output, "file to write")->required();
 }
 
 void AddLearner(CLI::App& app, Work& work) {
