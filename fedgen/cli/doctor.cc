@@ -32,8 +32,9 @@ Result<void> RunDoctor(const DoctorCommand& command) {
       findings, [](const Finding& finding) { return finding.health == Health::kBad; });
   if (num_bad == 0) return {};
   return Error{ErrorCode::kMissed,
-               fmt::format("{} of {} are bad", num_bad,
-                           Counted(static_cast<std::int64_t>(findings.size()), "finding"))};
+               fmt::format("{} of {} {} missed", num_bad,
+                           Counted(static_cast<std::int64_t>(findings.size()), "check"),
+                           num_bad == 1 ? "was" : "were")};
 }
 
 }  // namespace fedgen
