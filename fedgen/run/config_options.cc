@@ -42,7 +42,7 @@ void DescribePolicy(OptionVisitor& visitor, Config& config) {
 }
 
 void Describe(OptionVisitor& visitor, FederationOptions& options) {
-  auto& [algorithm, rounds, episodes, average_every] = options;
+  auto& [algorithm, rounds, episodes, average_every, patience, async, open] = options;
   visitor.Choice(
       {"algorithm", "",
        "Algorithm 1 (fedgen), or what it is compared with: nobody talks (local), everybody "
