@@ -29,6 +29,10 @@ Result<CloudRunSettings> SettingsOf(const CloudCommand& command) {
   CloudRunSettings settings;
   settings.runs = command.runs;
   settings.overrides = command.overrides;
+  if (command.patience) {
+    settings.overrides.push_back(fmt::format("federation.patience={}", *command.patience));
+  }
+  if (command.async) settings.overrides.emplace_back("federation.async=true");
   settings.store = command.store;
   settings.seed = command.seed;
   settings.server.listen = command.listen;

@@ -20,7 +20,9 @@ CloudLoop::CloudLoop(std::vector<ServedRun> runs, Duration patience, CloudWatche
     std::string name = run.name();
     if (watcher_ != nullptr) watcher_->OnProgress(ProgressOf(run));
     RunProgress told = ProgressOf(run);
-    runs_.emplace(std::move(name), Served{std::move(run), {}, std::move(told)});
+    Served served{std::move(run)};
+    served.told = std::move(told);
+    runs_.emplace(std::move(name), std::move(served));
   }
   thread_ = std::thread([this] { Work(); });
 }
@@ -58,31 +60,57 @@ void CloudLoop::PostStatus(StatusReply reply) {
   reply(std::nullopt);
 }
 
+void CloudLoop::Revoke(LearnerId learner) {
+  {
+    const std::lock_guard lock(mutex_);
+    revoked_.push_back(learner);
+  }
+  changed_.notify_one();
+}
+
 void CloudLoop::Work() {
   while (true) {
     std::vector<StepCall> calls = Take();
+    std::vector<LearnerId> revoked;
     {
       const std::lock_guard lock(mutex_);
       if (ending_ && calls.empty() && posted_.empty()) break;
+      revoked = std::exchange(revoked_, {});
+    }
+    for (auto& [name, served] : runs_) {
+      for (const LearnerId learner : revoked) (void)served.run.Revoke(learner);
     }
     HearAll(std::move(calls));
-    const auto now = std::chrono::steady_clock::now();
-    for (auto& [name, served] : runs_) Answer(served, now);
+    const TimePoint now = std::chrono::steady_clock::now();
+    for (auto& [name, served] : runs_) {
+      LeaveOutSilent(served, now);
+      Answer(served, now);
+      Watch(served, now);
+    }
     TellStatus();
   }
   TellStatus();
   Dismiss();
 }
 
+std::optional<CloudLoop::TimePoint> CloudLoop::Served::End() const {
+  const double patience = run.cloud().options().patience;
+  if (patience <= 0 || !since) return std::nullopt;
+  return *since + std::chrono::duration_cast<Duration>(std::chrono::duration<double>(patience));
+}
+
 // What has come; waits for it, but no longer than the first of those who wait has patience.
 std::vector<StepCall> CloudLoop::Take() {
-  auto until = std::chrono::steady_clock::time_point::max();
+  TimePoint until = TimePoint::max();
   for (const auto& [name, served] : runs_) {
     if (!served.waiting.empty()) until = std::min(until, served.waiting.front().until);
+    until = std::min(until, served.End().value_or(TimePoint::max()));
   }
-  const auto something = [this] { return ending_ || !posted_.empty() || !asking_.empty(); };
+  const auto something = [this] {
+    return ending_ || !posted_.empty() || !asking_.empty() || !revoked_.empty();
+  };
   std::unique_lock lock(mutex_);
-  if (until == std::chrono::steady_clock::time_point::max()) {
+  if (until == TimePoint::max()) {
     changed_.wait(lock, something);
   } else {
     changed_.wait_until(lock, until, something);
@@ -91,20 +119,46 @@ std::vector<StepCall> CloudLoop::Take() {
 }
 
 void CloudLoop::HearAll(std::vector<StepCall> calls) {
-  const auto until = std::chrono::steady_clock::now() + patience_;
+  const TimePoint until = std::chrono::steady_clock::now() + patience_;
   for (StepCall& call : calls) {
     const auto found = runs_.find(call.run);
     if (found == runs_.end()) {
       call.reply(Error{ErrorCode::kUsage, "no run of this name is served here"});
       continue;
     }
-    const Result<void> heard = found->second.run.Hear(call.message);
+    Result<std::optional<StepAnswer>> heard = found->second.run.Hear(call.message);
     if (heard) {
-      found->second.waiting.push_back({std::move(call), until});
+      found->second.waiting.push_back({std::move(call), until, *std::move(heard)});
     } else {
       call.reply(heard.error());
     }
   }
+}
+
+// Patience begins anew with each step, or, where there are none, with all that is heard.
+bool CloudLoop::Served::has_gone_on() const {
+  const Cloud& cloud = run.cloud();
+  return step != cloud.state().step || (cloud.options().async && sequence != run.sequence());
+}
+
+// Patience is over: the run goes on without those whom it still waits for.
+void CloudLoop::LeaveOutSilent(Served& served, TimePoint now) {
+  const std::optional<TimePoint> end = served.End();
+  if (!end || now < *end || served.has_gone_on()) return;
+  for (const LearnerId learner : served.run.cloud().Silent()) {
+    if (served.run.cloud().state().step != served.step) break;  // the last was left out
+    (void)served.run.LeaveOut(learner);
+  }
+  served.since.reset();
+}
+
+// Since when somebody waits, after everybody was answered who can be.
+void CloudLoop::Watch(Served& served, TimePoint now) {
+  const CloudState& state = served.run.cloud().state();
+  if (served.has_gone_on()) served.since.reset();
+  served.step = state.step;
+  served.sequence = served.run.sequence();
+  if (!served.since && (state.heard > 0 || !served.waiting.empty())) served.since = now;
 }
 
 Result<void> CloudLoop::Save(ServedRun& run) const {
@@ -122,7 +176,7 @@ Result<void> CloudLoop::Save(ServedRun& run) const {
 }
 
 // Nobody is answered before what was heard is on the disk.
-void CloudLoop::Answer(Served& served, std::chrono::steady_clock::time_point now) const {
+void CloudLoop::Answer(Served& served, TimePoint now) const {
   const Result<void> saved = Save(served.run);
   if (watcher_ != nullptr) {
     if (RunProgress progress = ProgressOf(served.run); progress != served.told) {
@@ -131,17 +185,16 @@ void CloudLoop::Answer(Served& served, std::chrono::steady_clock::time_point now
     }
   }
   for (auto at = served.waiting.begin(); at != served.waiting.end();) {
-    Result<std::optional<StepAnswer>> answer = std::optional<StepAnswer>();
     if (!saved) {
-      answer = saved.error();
+      at->call.reply(saved.error());
     } else {
-      answer = served.run.AnswerTo(at->call.message);
-      if (!*answer && at->until > now) {
+      if (!at->answer) at->answer = served.run.AnswerTo(at->call.message);
+      if (!at->answer && at->until > now) {
         ++at;
         continue;
       }
+      at->call.reply(std::move(at->answer));
     }
-    at->call.reply(std::move(answer));
     at = served.waiting.erase(at);
   }
 }

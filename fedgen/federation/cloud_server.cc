@@ -7,6 +7,7 @@
 #include <grpcpp/health_check_service_interface.h>
 
 #include <map>
+#include <atomic>
 #include <mutex>
 #include <utility>
 
@@ -296,8 +297,11 @@ Result<std::unique_ptr<CloudServer>> CloudServer::Start(const CloudServerOptions
   static CloudWatcher nobody;
   CloudWatcher& watcher = options.watcher != nullptr ? *options.watcher : nobody;
   const TlsTrouble on_trouble = [&watcher](const std::string& what) { watcher.OnTrouble(what); };
-  const auto on_revoked = [&watcher, told = options.on_revoked](LearnerId who) {
+  // The loop comes after the list, which may name somebody at once.
+  const auto loop = std::make_shared<std::atomic<CloudLoop*>>(nullptr);
+  const auto on_revoked = [&watcher, loop, told = options.on_revoked](LearnerId who) {
     watcher.OnRevoked(who);
+    if (CloudLoop* const waits = *loop) waits->Revoke(who);
     if (told) told(who);
   };
   std::unique_ptr<TlsWatch> watch =
@@ -306,6 +310,7 @@ Result<std::unique_ptr<CloudServer>> CloudServer::Start(const CloudServerOptions
       PeerCheck::Open({options.tls_directory, options.look_every, on_revoked, on_trouble}));
   auto parts = std::make_unique<Parts>(std::move(runs), options, watcher, std::move(peers),
                                        std::move(watch));
+  *loop = &parts->loop;
   grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;
   builder.AddListeningPort(options.listen, parts->credentials, &parts->port);

@@ -179,6 +179,12 @@ Result<Finalists> RemoteExchange::Finish(std::span<const FinalMessage> messages)
   return std::move(FEDGEN_TRY(AskAll<Finalists>(messages)).front());
 }
 
+Result<void> RemoteExchange::Leave(LearnerId learner) {
+  const LeaveMessage message{learner};
+  FEDGEN_TRY(AskAll<Farewell>(std::span(&message, 1)));
+  return {};
+}
+
 Result<RaceAnswer> RemoteExchange::Race(std::span<const RaceMessage> messages) {
   return std::move(FEDGEN_TRY(AskAll<RaceAnswer>(messages)).front());
 }

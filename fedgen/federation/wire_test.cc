@@ -40,7 +40,7 @@ class Drawing {
     return tallies;
   }
   StepMessage Message() {
-    switch (Below(5)) {
+    switch (Below(6)) {
       case 0:
         return JoinMessage{Learner(), Theta(), Below(2) == 0 ? "" : std::string(64, 'a')};
       case 1: {
@@ -54,14 +54,17 @@ class Drawing {
         return CloseMessage{Learner(), Below(1000), Learner(), Below(2) == 0};
       case 3:
         return RaceMessage{Learner(), Tallies()};
+      case 4:
+        return LeaveMessage{Learner()};
       default:
         return FinalMessage{Submitted()};
     }
   }
   StepAnswer Answer() {
-    switch (Below(5)) {
+    switch (Below(6)) {
       case 0:
-        return Welcome{Learner(), Theta(), Below(1000)};
+        return Welcome{Learner(), Theta(), Below(1000),
+                       static_cast<Ending>(Below(NumValues(Ending{})))};
       case 1: {
         RoundAnswer a;
         a.round = Below(1000);
@@ -75,6 +78,8 @@ class Drawing {
       }
       case 2:
         return static_cast<Ending>(Below(NumValues(Ending{})));
+      case 4:
+        return Farewell{};
       case 3: {
         RaceAnswer a;
         for (int i = Below(4); i > 0; --i) a.parts.push_back({Learner(), Tallies()});
@@ -183,7 +188,7 @@ TEST(Wire, HasNoPlaceForWorlds) {
       FieldsOf(v1::StepRequest::descriptor()),
       ::testing::UnorderedElementsAre(
           "StepRequest.run", "StepRequest.learner", "StepRequest.join", "StepRequest.round",
-          "StepRequest.close", "StepRequest.final", "StepRequest.race", "StepRequest.signature",
+          "StepRequest.close", "StepRequest.final", "StepRequest.race", "StepRequest.leave", "StepRequest.signature",
           "Join.theta", "Join.task", "Race.tallies", "Tally.episodes", "Tally.reached", "Tally.cost",
           "Round.round", "Round.submission", "Round.judged", "Round.verdicts", "Round.moved",
           "Round.episodes", "Close.round", "Close.origin", "Close.settled", "Final.final",

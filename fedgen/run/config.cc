@@ -222,6 +222,7 @@ void CheckRules(ConfigReader& reader, const Config& config) {
   reader.Check("", CheckRanges(config));
   reader.Check("world", Validate(config.task().world));
   reader.Check("lidar", Validate(config.task().lidar));
+  reader.Check("federation", Validate(config.training.federation));
   Mlp shape;
   shape.num_beams = config.task().lidar.beams;
   shape.hidden = config.training.policy.hidden;
