@@ -13,12 +13,21 @@ namespace fedgen {
 namespace {
 
 std::string PhaseOf(const Cloud& cloud) {
-  const int step = cloud.state().step;
-  if (step == 0) return "join";
-  if (cloud.state().ending == Ending::kNotYet) return step % 2 == 1 ? "submit" : "close";
-  if (step == cloud.finish_step()) return "final";
-  const bool races = std::ranges::any_of(cloud.state().members, &Member::races);
-  return step == cloud.race_step() && races ? "race" : "over";
+  switch (cloud.phase()) {
+    case Cloud::Phase::kJoin:
+      return "join";
+    case Cloud::Phase::kSubmit:
+      return "submit";
+    case Cloud::Phase::kClose:
+      return "close";
+    case Cloud::Phase::kFinish:
+      return "final";
+    case Cloud::Phase::kRace:
+      return "race";
+    case Cloud::Phase::kOver:
+      break;
+  }
+  return "over";
 }
 
 std::string EndingText(Ending ending) {

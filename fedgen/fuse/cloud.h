@@ -96,6 +96,9 @@ class Cloud {
   const FederationOptions& options() const { return options_; }
   /// The last round that was closed.
   int round() const { return state_.round; }
+  /// What is being heard.
+  enum class Phase : std::uint8_t { kJoin, kSubmit, kClose, kFinish, kRace, kOver };
+  Phase phase() const;
   /// In which this learner finishes; the race is the next.
   int FinishStepOf(LearnerId learner) const;
   const CloudState& state() const { return state_; }
@@ -104,7 +107,6 @@ class Cloud {
   void set_state(CloudState state);
 
  private:
-  enum class Phase : std::uint8_t { kJoin, kSubmit, kClose, kFinish, kRace, kOver };
   enum class Hearing : std::uint8_t {
     kNew,
     kLate,      // of a step that was completed without it
@@ -134,7 +136,6 @@ class Cloud {
   Result<void> Check(const RaceMessage& message) const;
 
   // Steps.
-  Phase phase() const;
   int finish_step() const { return 2 * state_.round + 1; }
   void CompleteIfAllAreHeard();
   void TakeNextStep();
