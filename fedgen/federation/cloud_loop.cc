@@ -207,6 +207,7 @@ void CloudLoop::TellStatus() {
   }
   if (asking.empty()) return;
   std::vector<RunStatus> all;
+  all.reserve(runs_.size());
   for (const auto& [name, served] : runs_) all.push_back(StatusOf(served.run));
   for (const StatusReply& reply : asking) reply(all);
 }

@@ -369,7 +369,8 @@ Result<CertificateInfo> CheckCertificate(const Pem& certificate, const Pem& auth
   CertificateInfo info = FEDGEN_TRY(InfoOf(read.get(), certificate));
   const CertificateInfo issuer_info = FEDGEN_TRY(InfoOf(issuer.get(), authority));
   FEDGEN_TRY(CheckSignature(read.get(), issuer.get(), certificate, authority));
-  if (list) FEDGEN_TRY(CheckListSignature(list.get(), issuer.get(), *revocations, authority));
+  if (revocations)
+    FEDGEN_TRY(CheckListSignature(list.get(), issuer.get(), *revocations, authority));
   if (!info.peer) {
     return Mismatch(certificate,
                     fmt::format("subject = {}: must be cloud or learner-N", info.subject));

@@ -76,9 +76,10 @@ std::optional<CertificateInfo> CheckCertificates(const DoctorOptions& options, s
     return std::nullopt;
   }
   const CertificateInfo& info = tls->info;
+  const LearnerId who = info.peer.value_or(LearnerId());  // what was loaded has a name
   const std::int64_t days = (info.not_after - now) / kDay;
   const std::string found =
-      fmt::format("{}/node.pem: {}, until {}, {} left", directory, CommonNameOf(*info.peer),
+      fmt::format("{}/node.pem: {}, until {}, {} left", directory, CommonNameOf(who),
                   TimeText(info.not_after), Counted(days, "day"));
   if (days < kSoon) {
     findings.push_back({"certificate", Health::kWarning, found,
@@ -88,7 +89,7 @@ std::optional<CertificateInfo> CheckCertificates(const DoctorOptions& options, s
     findings.push_back({"certificate", Health::kOk, found});
   }
   const std::string list = directory + "/crl.pem";
-  if (info.peer->is_cloud() && !StampOf(list).exists()) {
+  if (who.is_cloud() && !StampOf(list).exists()) {
     findings.push_back({"revocations", Health::kWarning, list + ": is missing: nobody is revoked",
                         "copy the authority's crl.pem there; a running Cloud reads it"});
   }

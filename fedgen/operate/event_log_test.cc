@@ -58,6 +58,7 @@ TEST_F(EventLogTest, WritesLinesForPrograms) {
 TEST_F(EventLogTest, KeepsLinesOfManyThreadsWhole) {
   const EventLog log = Log(LogForm::kJson);
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {
       for (int i = 0; i < 200; ++i) {

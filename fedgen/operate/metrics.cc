@@ -32,9 +32,9 @@ prometheus::Family<Gauge>& Gauges(Registry& registry, const char* name, const ch
 }
 
 const Histogram::BucketBoundaries& WriteSeconds() {
-  static const Histogram::BucketBoundaries kBounds{0.0003, 0.001, 0.003, 0.01, 0.03,
-                                                   0.1,    0.3,   1,     3,    10};
-  return kBounds;
+  static const Histogram::BucketBoundaries bounds{0.0003, 0.001, 0.003, 0.01, 0.03,
+                                                  0.1,    0.3,   1,     3,    10};
+  return bounds;
 }
 
 }  // namespace

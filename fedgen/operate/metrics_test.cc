@@ -12,7 +12,6 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 void TellOfADay(CloudWatcher& watcher) {
   watcher.OnCall(100);
