@@ -31,6 +31,9 @@ class MoodyStore final : public Store {
   Result<std::vector<StoredMessage>> MessagesOf(const std::string&, LearnerId) override {
     return std::vector<StoredMessage>();
   }
+  Result<std::vector<StoredMessage>> RowsOf(const std::string&) override {
+    return std::vector<StoredMessage>();
+  }
   Result<void> Backup(const std::string&) override { return {}; }
 
   std::atomic<bool> full = false;

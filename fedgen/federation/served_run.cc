@@ -84,8 +84,9 @@ Result<void> ServedRun::GoOn(const StoredRun& stored) {
 Result<std::optional<StepAnswer>> ServedRun::Hear(const StepMessage& message) {
   FEDGEN_TRY(CheckSize(message, num_parameters_));
   const int step = KeptStepOf(cloud_, message);
+  const int answered = cloud_.state().answer.round;
   if (FEDGEN_TRY(fedgen::Hear(message, cloud_))) {
-    Keep(message, step);
+    Keep(message, step, answered);
     return AnswerOf(cloud_, message);
   }
   // A repetition. What was answered rounds ago is not kept.
@@ -108,8 +109,9 @@ Result<std::optional<StepAnswer>> ServedRun::Hear(const StepMessage& message) {
 
 Result<void> ServedRun::Control(ControlMessage::Kind kind, LearnerId learner) {
   const ControlMessage message{kind, learner};
+  const int answered = cloud_.state().answer.round;
   FEDGEN_TRY(cloud_.Receive(message));
-  Keep(message, kNoStep);
+  Keep(message, kNoStep, answered);
   return {};
 }
 
@@ -123,7 +125,23 @@ Result<void> ServedRun::Revoke(LearnerId learner) {
   return Control(ControlMessage::Kind::kRevoked, learner);
 }
 
-void ServedRun::Keep(const StepMessage& message, int step) {
+// What was answered by what was just heard: to everybody, or to the one it is about.
+std::optional<RoundAnswer> ServedRun::AnsweredHere(const StepMessage& message,
+                                                   int answered_before) const {
+  const CloudState& state = cloud_.state();
+  if (state.answer.round != answered_before) return state.answer;
+  if (const auto* round = std::get_if<RoundMessage>(&message)) {
+    return cloud_.AnswerTo(round->learner, round->round);
+  }
+  const auto* control = std::get_if<ControlMessage>(&message);
+  if (control == nullptr || control->kind != ControlMessage::Kind::kAnsweredAgain) {
+    return std::nullopt;
+  }
+  const Member* member = FindMember(state.members, control->learner);
+  return cloud_.AnswerTo(control->learner, (member->step + 1) / 2);
+}
+
+void ServedRun::Keep(const StepMessage& message, int step, int answered_before) {
   StoredMessage kept;
   kept.sequence = ++sequence_;
   const auto* control = std::get_if<ControlMessage>(&message);
@@ -131,6 +149,11 @@ void ServedRun::Keep(const StepMessage& message, int step) {
   kept.step = step == kNoStep ? static_cast<int>(-sequence_) : step;
   kept.bytes = StepToBytes(message);
   kept.hash = Sha256Hex(kept.bytes);
+  kept.kind = KindOf(message);
+  if (const std::optional<RoundAnswer> answer = AnsweredHere(message, answered_before)) {
+    kept.answered = answer->round;
+    if (answer->incumbent) kept.incumbent = answer->incumbent->hash;
+  }
   if (const auto* round = std::get_if<RoundMessage>(&message); round && round->submission) {
     kept.y = round->submission->y;
     kept.b = round->submission->b;

@@ -80,7 +80,8 @@ class ServedRun {
         cloud_(std::move(cloud)),
         store_(&store) {}
   Result<void> GoOn(const StoredRun& stored);
-  void Keep(const StepMessage& message, int step);
+  void Keep(const StepMessage& message, int step, int answered_before);
+  std::optional<RoundAnswer> AnsweredHere(const StepMessage& message, int answered_before) const;
   Result<void> Control(ControlMessage::Kind kind, LearnerId learner);
 
   std::string name_;

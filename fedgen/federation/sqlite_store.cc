@@ -63,6 +63,9 @@ constexpr const char* kMigrations[] = {
          hash TEXT NOT NULL,
          state BLOB NOT NULL
        ) STRICT;)",
+    R"(ALTER TABLE messages ADD COLUMN kind TEXT NOT NULL DEFAULT '';
+       ALTER TABLE messages ADD COLUMN answered INTEGER NOT NULL DEFAULT 0;
+       ALTER TABLE messages ADD COLUMN incumbent TEXT NOT NULL DEFAULT '';)",
 };
 constexpr int kSchema = std::size(kMigrations);
 constexpr int kApplicationId = 0x46644765;  // "FdGe": tells a store from other SQLite files
@@ -157,8 +160,11 @@ bool IsRunName(std::string_view name) {
 
 // What all rows of messages are read by, in the order of ReadMessage().
 constexpr const char* kSelectMessages =
-    "SELECT sequence, learner, step, hash, y, b, verdicts, signature, bytes FROM messages"
-    " WHERE run = ? AND ";
+    "SELECT sequence, learner, step, hash, y, b, verdicts, signature, kind, answered, incumbent,"
+    " bytes FROM messages WHERE run = ? AND ";
+constexpr const char* kSelectRows =
+    "SELECT sequence, learner, step, hash, y, b, verdicts, signature, kind, answered, incumbent,"
+    " NULL FROM messages WHERE run = ? ORDER BY sequence";
 
 class SqliteStore : public Store {
  public:
@@ -235,13 +241,14 @@ class SqliteStore : public Store {
     Statement insert = FEDGEN_TRY(Statement::Make(
         connection_,
         "INSERT INTO messages (run, sequence, learner, step, hash, y, b, verdicts, signature,"
-        " bytes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+        " bytes, kind, answered, incumbent) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
     for (const StoredMessage& m : messages) {
       if (m.sequence != last + 1) {
         return Mismatch(run, fmt::format("sequence = {}: must be {}", m.sequence, last + 1));
       }
       FEDGEN_TRY(insert.Bind(id, m.sequence, std::int64_t{m.learner.index()}, std::int64_t{m.step},
-                             m.hash, m.y, m.b, Blob{m.verdicts}, Blob{m.signature}, Blob{m.bytes}));
+                             m.hash, m.y, m.b, Blob{m.verdicts}, Blob{m.signature}, Blob{m.bytes},
+                             m.kind, std::int64_t{m.answered}, m.incumbent));
       if (Result<void> inserted = insert.Run(); !inserted) {
         if (inserted.error().code != ErrorCode::kExists) return inserted;
         return connection_.Problem(
@@ -288,6 +295,13 @@ class SqliteStore : public Store {
     Statement rows = FEDGEN_TRY(
         Statement::Make(connection_, std::string(kSelectMessages) + "learner = ? ORDER BY sequence",
                         id, std::int64_t{learner.index()}));
+    return ReadMessages(run, rows);
+  }
+
+  Result<std::vector<StoredMessage>> RowsOf(const std::string& run) override {
+    const Transaction transaction = FEDGEN_TRY(Transaction::BeginReading(connection_));
+    const std::int64_t id = FEDGEN_TRY(IdOf(run));
+    Statement rows = FEDGEN_TRY(Statement::Make(connection_, kSelectRows, id));
     return ReadMessages(run, rows);
   }
 
@@ -346,15 +360,18 @@ class SqliteStore : public Store {
     while (FEDGEN_TRY(rows.Step())) {
       const std::int64_t learner = rows.Integer(1);
       const std::int64_t step = rows.Integer(2);
+      const std::int64_t answered = rows.Integer(9);
       if (learner < 0 || learner > std::numeric_limits<std::uint32_t>::max() ||
-          step < std::numeric_limits<int>::min() || step > std::numeric_limits<int>::max()) {
+          step < std::numeric_limits<int>::min() || step > std::numeric_limits<int>::max() ||
+          answered < 0 || answered > std::numeric_limits<int>::max()) {
         return Damage(run, fmt::format("message {} is of no learner or step", rows.Integer(0)));
       }
       messages.push_back({rows.Integer(0), LearnerId(static_cast<std::uint32_t>(learner)),
                           static_cast<int>(step), rows.Bytes(3), rows.Real(4), rows.Real(5),
-                          rows.Bytes(6), rows.Bytes(7), rows.Bytes(8)});
+                          rows.Bytes(6), rows.Bytes(7), rows.Bytes(11), rows.Bytes(8),
+                          static_cast<int>(answered), rows.Bytes(10)});
       const StoredMessage& message = messages.back();
-      if (!rows.is_null(8) && Sha256Hex(message.bytes) != message.hash) {
+      if (!rows.is_null(11) && Sha256Hex(message.bytes) != message.hash) {
         return Damage(run, fmt::format("message {} is not what was written", message.sequence));
       }
     }

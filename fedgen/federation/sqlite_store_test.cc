@@ -71,6 +71,9 @@ TEST(SqliteStore, GivesBackEveryField) {
   messages[1].y = std::numeric_limits<double>::infinity();
   messages[1].b = std::numeric_limits<double>::denorm_min();
   messages[2].step = std::numeric_limits<int>::max();
+  messages[2].kind = "round";
+  messages[2].answered = 7;
+  messages[2].incumbent = Sha256Hex("x");
   const RunHeader header{"Run-1_a.b", "seed = 1\n" + zeros};
   {
     const auto store = MustOpen(path);
@@ -87,6 +90,9 @@ TEST(SqliteStore, GivesBackEveryField) {
   EXPECT_EQ(run.messages, messages);
   EXPECT_THAT(*store->MessagesOf(header.run, LearnerId(7)), ElementsAre(messages[0]));
   EXPECT_THAT(*store->MessagesOf(header.run, LearnerId(8)), IsEmpty());
+  EXPECT_THAT(
+      *store->RowsOf(header.run),
+      ElementsAre(WithoutBytes(messages[0]), WithoutBytes(messages[1]), WithoutBytes(messages[2])));
 }
 
 TEST(SqliteStore, CompactLetsGoOfBytesAndKeepsRows) {
@@ -292,14 +298,14 @@ TEST(SqliteStore, OfAnOlderSchemaMovesUp) {
   RunSql(directory.Path("0.db"), "PRAGMA user_version = 1; PRAGMA user_version = 0");
   std::ofstream(directory.Path("empty.db"));
   ExpectError(OpenStoreForReading(UrlOf(directory.Path("1.db"))), ErrorCode::kMismatch,
-              "1.db: schema = 1: must be 2");
+              "1.db: schema = 1: must be 3");
   for (const char* name : {"0.db", "empty.db", "1.db"}) {
     const auto store = MustOpen(directory.Path(name));
     ASSERT_TRUE(store) << name;
     ExpectOk(store->Begin({"s", ""}));
     ExpectOk(store->Append("s", MessagesFrom(1, 1)));
     ExpectOk(store->Compact("s", 1, "state"));
-    EXPECT_EQ(NumberFrom(directory.Path(name), "PRAGMA user_version"), 2) << name;
+    EXPECT_EQ(NumberFrom(directory.Path(name), "PRAGMA user_version"), 3) << name;
   }
   const auto store = MustOpen(directory.Path("1.db"));
   EXPECT_EQ(LoadRun(*store).header, (RunHeader{"r", "old"}));
@@ -321,7 +327,7 @@ TEST(SqliteStore, MovesUpWhollyOrNotAtAll) {
 TEST(SqliteStore, OfANewerSchemaOrAnotherProgramIsLeftAlone) {
   const TemporaryDirectory directory;
   const std::string newer = directory.Path("newer.db");
-  RunSql(newer, "PRAGMA application_id = 0x46644765; PRAGMA user_version = 3");
+  RunSql(newer, "PRAGMA application_id = 0x46644765; PRAGMA user_version = 4");
   const std::string other = directory.Path("other.db");
   RunSql(other, "CREATE TABLE t (x)");
   const std::string text = directory.Path("text.db");
@@ -331,7 +337,7 @@ TEST(SqliteStore, OfANewerSchemaOrAnotherProgramIsLeftAlone) {
   for (const auto& open : {OpenStore, OpenStoreForReading}) {
     const std::string before = *ReadFile(other, 1 << 20);
     ExpectError(open(UrlOf(newer)), ErrorCode::kMismatch,
-                "newer.db: schema = 3: must be at most 2: a newer FedGen wrote it");
+                "newer.db: schema = 4: must be at most 3: a newer FedGen wrote it");
     ExpectError(open(UrlOf(other)), ErrorCode::kData, "but not a store of FedGen");
     EXPECT_EQ(*ReadFile(other, 1 << 20), before);
     ExpectError(open(UrlOf(text)), ErrorCode::kData, "text.db: cannot read: file is not a");

@@ -27,7 +27,22 @@ std::optional<Farewell> FarewellTo(const Cloud& cloud, LearnerId learner) {
   return Farewell{};
 }
 
+constexpr std::size_t kFirstControl = std::variant_size_v<StepMessage> - 1;
+
 }  // namespace
+
+std::string_view KindOf(const StepMessage& message) {
+  const auto* control = std::get_if<ControlMessage>(&message);
+  if (control == nullptr) return kMessageKinds[message.index()];
+  return kMessageKinds[kFirstControl + static_cast<std::size_t>(control->kind)];
+}
+
+std::optional<ControlMessage::Kind> ControlKindOf(std::string_view kind) {
+  for (std::size_t at = kFirstControl; at < kMessageKinds.size(); ++at) {
+    if (kMessageKinds[at] == kind) return static_cast<ControlMessage::Kind>(at - kFirstControl);
+  }
+  return std::nullopt;
+}
 
 LearnerId SpeakerOf(const StepMessage& message) {
   return std::visit(Overloaded{[](const FinalMessage& m) { return m.final.learner; },

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <limits>
 #include <optional>
 #include <string>
@@ -25,6 +26,13 @@ struct Farewell {
 
 /// In the order of StepMessage.
 using StepAnswer = std::variant<Welcome, RoundAnswer, Ending, Finalists, RaceAnswer, Farewell>;
+
+/// What people call it: those of learners in the order of StepMessage, then the Cloud's own.
+inline constexpr std::array<std::string_view, 9> kMessageKinds = {
+    "join", "round", "close", "final", "race", "leave", "left-out", "revoked", "answered-again"};
+std::string_view KindOf(const StepMessage& message);
+/// Nothing if it is a learner's.
+std::optional<ControlMessage::Kind> ControlKindOf(std::string_view kind);
 
 /// Who says it.
 LearnerId SpeakerOf(const StepMessage& message);

@@ -22,20 +22,24 @@ namespace fedgen {
 //   FEDGEN_TRY(store->Compact("run-1", 1000, state bytes));   // instead of messages 1..1000
 //   const StoredRun run = *FEDGEN_TRY(store->Load("run-1"));  // snapshot and messages after it
 //
-// A message stays as a row for ever (who, which step, its hash, y and b); its bytes, which hold a
-// policy, go with the snapshot that has swallowed them.
+// A message stays as a row for ever (who, which step, its hash, y and b, what was answered): the
+// log of the run (federation/run_log.h). Its bytes, which hold a policy, go with the snapshot that
+// has swallowed them.
 
 /// A message of a learner as it is kept.
 struct StoredMessage {
   std::int64_t sequence = 0;  // 1, 2, 3, ... within its run, in the order of acknowledgement
-  LearnerId learner;
-  int step = 0;      // of the Cloud (fuse/cloud.h)
+  LearnerId learner;          // who speaks, or whom a decision of the Cloud is about
+  int step = 0;               // of the learner (fuse/cloud.h); below 0 if it belongs to none
   std::string hash;  // SHA-256 of the bytes, 64 hexadecimal digits: what a repetition has too
   std::optional<double> y;  // for people: what it claims, if it submits
   std::optional<double> b;
   std::string verdicts{};   // for later: verdicts that it carries, as bytes
   std::string signature{};  // for later: the learner's
   std::string bytes{};      // the message itself; empty once a snapshot has it
+  std::string kind{};       // KindOf() (federation/steps.h); empty in rows of old
+  int answered = 0;         // the round that was answered at this place; 0 for none
+  std::string incumbent{};  // its hash in that answer; empty for none
 
   bool operator==(const StoredMessage&) const = default;
 };
@@ -84,6 +88,8 @@ class Store {
   /// there is no such run, as for Append and Compact.
   virtual Result<std::vector<StoredMessage>> MessagesOf(const std::string& run,
                                                         LearnerId learner) = 0;
+  /// All rows of a run in order, without bytes.
+  virtual Result<std::vector<StoredMessage>> RowsOf(const std::string& run) = 0;
   /// A copy of everything, taken while others go on; refuses a path that exists.
   virtual Result<void> Backup(const std::string& path) = 0;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
@@ -204,6 +205,7 @@ inline std::vector<RaceMessage> PartsOfRace(const Host& host, const Finalists& f
   for (const auto& learner : host.learners()) {
     const std::int64_t number = learner->id().number();
     RaceMessage& message = messages.emplace_back(RaceMessage{learner->id(), {}});
+    if (std::ranges::count(finalists.racers, learner->id()) == 0) continue;
     for (std::size_t policy = 0; policy < finalists.finals.size(); ++policy) {
       message.tallies.push_back({10 * number, static_cast<std::int64_t>(policy), number});
     }

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fedgen/federation/replay_exchange.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "fedgen/base/check.h"
+#include "fedgen/base/hash.h"
+
+namespace fedgen {
+namespace {
+
+// What the log itself says whole: no host need say it.
+bool IsWhole(const LogEvent& event) {
+  return ControlKindOf(event.kind).has_value() || event.kind == "leave";
+}
+
+std::string PlaceOf(const LogEvent& event) {
+  if (event.kind != "round" && event.kind != "close") {
+    return fmt::format("learner {}, {}", event.learner.name(), event.kind);
+  }
+  return fmt::format("learner {}, round {}", event.learner.name(), (event.step + 1) / 2);
+}
+
+}  // namespace
+
+// A learner that was killed repeats its round. If it had closed it, and hears another answer now,
+// the first close stays in the log, but its host says only what came of the last answer.
+ReplayExchange::ReplayExchange(RunLog log, Cloud& cloud)
+    : log_(std::move(log)), said_over_(log_.events.size()), cloud_(cloud) {
+  for (std::size_t at = 0; at < log_.events.size(); ++at) {
+    const LogEvent& event = log_.events[at];
+    std::vector<std::size_t>& own = own_[event.learner];
+    if (event.kind == "answered-again") {
+      if (!own.empty() && log_.events[own.back()].kind == "close") {
+        said_over_[own.back()] = true;
+        own.pop_back();
+      }
+      if (!own.empty()) answered_at_[own.back()] = at;
+    } else if (!IsWhole(event)) {
+      own.push_back(at);
+    }
+  }
+}
+
+// There are few closes that it can be: of one of the origins, settled or not.
+Result<StepMessage> ReplayExchange::FindClose(const LogEvent& event) const {
+  const Member* speaker = FindMember(cloud_.state().members, event.learner);
+  const int round = speaker == nullptr ? 0 : (speaker->step + 1) / 2;
+  for (const Member& member : cloud_.state().members) {
+    for (const bool settled : {false, true}) {
+      const StepMessage message = CloseMessage{event.learner, round, member.id, settled};
+      if (Sha256Hex(StepToBytes(message)) == event.hash) return message;
+    }
+  }
+  return Error{ErrorCode::kData, fmt::format("event {}: no close of {} has this hash",
+                                             event.sequence, PlaceOf(event))};
+}
+
+Result<StepMessage> ReplayExchange::MessageAt(std::size_t index) {
+  const LogEvent& event = log_.events[index];
+  if (const auto kind = ControlKindOf(event.kind)) {
+    return StepMessage(ControlMessage{*kind, event.learner});
+  }
+  if (event.kind == "leave") return StepMessage(LeaveMessage{event.learner});
+  if (said_over_[index]) return FindClose(event);
+  return calls_.at(event.learner).message;
+}
+
+// Hears whatever has its turn, and keeps answers as they become known.
+void ReplayExchange::Advance() {
+  for (; next_ < log_.events.size() && !failure_; ++next_) {
+    const LogEvent& event = log_.events[next_];
+    const auto call = calls_.find(event.learner);
+    const bool is_said = call != calls_.end() && call->second.heard_at == next_;
+    const bool is_known = IsWhole(event) || said_over_[next_];
+    if (!is_said && !is_known) return;
+    const Result<StepMessage> message = MessageAt(next_);
+    const Result<bool> heard = message ? Hear(*message, cloud_) : Result<bool>(message.error());
+    if (!heard || !*heard) {
+      failure_ = Error{
+          ErrorCode::kMismatch,
+          fmt::format("event {} of the log, {}: {}", event.sequence, PlaceOf(event),
+                      heard ? "does not follow from those before it" : heard.error().message)};
+      return;
+    }
+    if (event.kind == "answered-again" && call != calls_.end()) call->second.answer.reset();
+    for (auto& [learner, waiting] : calls_) {
+      if (waiting.heard_at <= next_ && !waiting.answer) {
+        waiting.answer = AnswerOf(cloud_, waiting.message);
+      }
+    }
+  }
+}
+
+Result<StepAnswer> ReplayExchange::AskOne(const StepMessage& message) {
+  const LearnerId learner = SpeakerOf(message);
+  std::unique_lock lock(mutex_);
+  // Who does not race only asks.
+  const auto* race = std::get_if<RaceMessage>(&message);
+  const bool only_asks = race != nullptr && race->tallies.empty();
+  const std::vector<std::size_t>& own = own_[learner];
+  if (!only_asks) {
+    const std::size_t said = num_said_[learner]++;
+    if (said >= own.size()) {
+      return Error{ErrorCode::kMissed,
+                   fmt::format("learner {}: the log has nothing more of it", learner.name())};
+    }
+    const LogEvent& event = log_.events[own[said]];
+    if (Sha256Hex(StepToBytes(message)) != event.hash && !failure_) {
+      failure_ = Error{ErrorCode::kMismatch,
+                       fmt::format("{}: says something else than in the log: of another seed, "
+                                   "configuration, policy or program",
+                                   PlaceOf(event))};
+    }
+    const auto again = answered_at_.find(own[said]);
+    const std::size_t answered_at = again == answered_at_.end() ? own[said] : again->second;
+    calls_.insert_or_assign(learner, Call{message, own[said], answered_at, std::nullopt});
+  } else {
+    calls_.insert_or_assign(learner, Call{message, 0, 0, std::nullopt});
+  }
+  Advance();
+  if (only_asks) calls_.at(learner).answer = AnswerOf(cloud_, message);
+  changed_.notify_all();
+  const Call& call = calls_.at(learner);
+  changed_.wait(lock, [&] { return failure_ || (call.answer && next_ > call.answered_at); });
+  if (failure_) return *failure_;
+  return *call.answer;
+}
+
+template <typename Answer, typename Message>
+Result<Answer> ReplayExchange::Ask(std::span<const Message> messages) {
+  FEDGEN_CHECK(messages.size() == 1, "a host of {} learners", messages.size());
+  return std::get<Answer>(FEDGEN_TRY(AskOne(messages.front())));
+}
+
+Result<std::vector<Welcome>> ReplayExchange::Join(std::span<const JoinMessage> messages) {
+  return std::vector{FEDGEN_TRY(Ask<Welcome>(messages))};
+}
+Result<RoundAnswer> ReplayExchange::Submit(std::span<const RoundMessage> messages) {
+  return Ask<RoundAnswer>(messages);
+}
+Result<Ending> ReplayExchange::Close(std::span<const CloseMessage> messages) {
+  return Ask<Ending>(messages);
+}
+Result<Finalists> ReplayExchange::Finish(std::span<const FinalMessage> messages) {
+  return Ask<Finalists>(messages);
+}
+Result<RaceAnswer> ReplayExchange::Race(std::span<const RaceMessage> messages) {
+  return Ask<RaceAnswer>(messages);
+}
+
+}  // namespace fedgen
