@@ -17,7 +17,7 @@ void Refuse(const StepCall& call) { call.reply(Error{ErrorCode::kIo, "the Cloud 
 CloudLoop::CloudLoop(std::vector<ServedRun> runs, Duration patience) : patience_(patience) {
   for (ServedRun& run : runs) {
     std::string name = run.name();
-    runs_.emplace(std::move(name), Served{std::move(run), {}});
+    runs_.emplace(std::move(name), Served{std::move(run)});
   }
   thread_ = std::thread([this] { Work(); });
 }
@@ -36,7 +36,7 @@ void CloudLoop::Post(StepCall call) {
     const std::lock_guard lock(mutex_);
     if (!ending_) {
       posted_.push_back(std::move(call));
-      changed_.notify_one();
+      if (posted_.size() == 1) changed_.notify_one();  // for those before it has woken up already
       return;
     }
   }
@@ -54,6 +54,8 @@ void CloudLoop::Work() {
     const auto now = std::chrono::steady_clock::now();
     for (auto& [name, served] : runs_) Answer(served, now);
   }
+  // Nobody has been told of what is not saved now; but who comes back need not say it again.
+  for (auto& [name, served] : runs_) static_cast<void>(served.run.Save());
   Dismiss();
 }
 
@@ -81,9 +83,11 @@ void CloudLoop::HearAll(std::vector<StepCall> calls) {
       call.reply(Error{ErrorCode::kUsage, "no run of this name is served here"});
       continue;
     }
-    const Result<void> heard = found->second.run.Hear(call.message);
+    Served& served = found->second;
+    const Result<void> heard = served.run.Hear(call.message);
     if (heard) {
-      found->second.waiting.push_back({std::move(call), until});
+      served.due |= served.run.MayAnswer(call.message);
+      served.waiting.push_back({std::move(call), until});
     } else {
       call.reply(heard.error());
     }
@@ -92,6 +96,9 @@ void CloudLoop::HearAll(std::vector<StepCall> calls) {
 
 // Nobody is answered before what was heard is on the disk.
 void CloudLoop::Answer(Served& served, std::chrono::steady_clock::time_point now) {
+  const bool impatient = !served.waiting.empty() && served.waiting.front().until <= now;
+  if (!served.due && !impatient && served.run.unsaved_bytes() < kMostUnsaved) return;
+  served.due = false;
   const Result<void> saved = served.run.Save();
   for (auto at = served.waiting.begin(); at != served.waiting.end();) {
     Result<std::optional<StepAnswer>> answer = std::optional<StepAnswer>();

@@ -32,7 +32,7 @@ struct ServedSettings {
   std::uint64_t num_parameters = 0;  // of a policy
   std::uint64_t race_seed = 0;       // learners hear of it when the finalists are known
 
-  std::string text{};                // what a store is to compare; empty: the following
+  std::string text{};  // what a store is to compare; empty: the following
 
   /// All of it as text, one line each: what a store compares.
   std::string Text() const;
@@ -50,8 +50,12 @@ class ServedRun {
   /// Puts everything that was heard onto the disk.
   Result<void> Save();
   bool saved() const { return unsaved_.empty(); }
+  /// Bytes of messages that are not on the disk.
+  std::size_t unsaved_bytes() const { return unsaved_bytes_; }
   /// What there is to answer. Requires saved().
   std::optional<StepAnswer> AnswerTo(const StepMessage& message) const;
+  /// Whether there will be an answer when what was heard is saved.
+  bool MayAnswer(const StepMessage& message) const { return HasAnswer(cloud_, message); }
 
   const Cloud& cloud() const { return cloud_; }
   const std::string& name() const { return name_; }
@@ -79,6 +83,7 @@ class ServedRun {
   std::size_t since_snapshot_ = 0;      // bytes
   std::size_t snapshot_ = 0;            // bytes of the last
   std::vector<StoredMessage> unsaved_;  // in order
+  std::size_t unsaved_bytes_ = 0;
 };
 
 }  // namespace fedgen

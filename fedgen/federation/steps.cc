@@ -60,6 +60,14 @@ std::optional<StepAnswer> AnswerOf(const Cloud& cloud, const StepMessage& messag
       message);
 }
 
+bool HasAnswer(const Cloud& cloud, const StepMessage& message) {
+  // Of a round it is a policy, of the others some words; the finals of all are asked for once.
+  if (const auto* round = std::get_if<RoundMessage>(&message)) {
+    return cloud.AnswerTo(round->round) != nullptr;
+  }
+  return AnswerOf(cloud, message).has_value();
+}
+
 std::string StepToBytes(const StepMessage& message) {
   std::string bytes(1, static_cast<char>(message.index()));
   return bytes + std::visit([](const auto& m) { return ToBytes(m); }, message);

@@ -31,6 +31,9 @@ Result<bool> Hear(const StepMessage& message, Cloud& cloud);
 /// What there is to answer; nothing while somebody is still to be heard.
 std::optional<StepAnswer> AnswerOf(const Cloud& cloud, const StepMessage& message);
 
+/// Whether there is something to answer, which AnswerOf() would copy.
+bool HasAnswer(const Cloud& cloud, const StepMessage& message);
+
 /// As bytes and back: which of them it is, then its fields.
 std::string StepToBytes(const StepMessage& message);
 Result<StepMessage> StepFromBytes(std::string_view bytes);
