@@ -12,7 +12,8 @@
 
 // Whatever peers send, a Cloud of two learners stays a Cloud: each request is heard or refused in
 // one line, what is refused changes nothing, and what is heard comes back from wire and disk as it
-// was. The input is a list of requests, each behind its length in two bytes.
+// was. The input is a list of requests, each behind its length in two bytes; an empty one leaves
+// out the first learner that is silent.
 
 namespace fedgen {
 namespace {
@@ -43,18 +44,32 @@ void Receive(std::string_view bytes, Cloud& cloud) {
   FEDGEN_CHECK(CloudFromBytes(after, "state").has_value(), "a state that cannot be kept");
 }
 
-}  // namespace
-}  // namespace fedgen
+void LeaveOutOne(Cloud& cloud) {
+  const std::vector<LearnerId> silent = cloud.Silent();
+  if (silent.empty()) return;
+  const ControlMessage message{ControlMessage::Kind::kLeftOut, silent.front()};
+  FEDGEN_CHECK(cloud.Receive(message).has_value(), "who is silent can be left out");
+}
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  std::string_view input(reinterpret_cast<const char*>(data), size);
-  fedgen::Cloud cloud({.rounds = 3}, std::vector{fedgen::LearnerId(0), fedgen::LearnerId(1)});
+void ReceiveAll(std::string_view input, const FederationOptions& options) {
+  Cloud cloud(options, std::vector{LearnerId(0), LearnerId(1)});
   while (input.size() >= 2) {
     const std::size_t length = static_cast<std::uint8_t>(input[0]) +
                                (std::size_t{static_cast<std::uint8_t>(input[1])} << 8U);
     input.remove_prefix(2);
-    fedgen::Receive(input.substr(0, length), cloud);
+    if (length == 0) LeaveOutOne(cloud);
+    Receive(input.substr(0, length), cloud);
     input.remove_prefix(std::min(length, input.size()));
   }
+}
+
+}  // namespace
+}  // namespace fedgen
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view input(reinterpret_cast<const char*>(data), size);
+  fedgen::ReceiveAll(input, {.rounds = 3});
+  fedgen::ReceiveAll(input, {.rounds = 3, .patience = 1, .open = true});
+  fedgen::ReceiveAll(input, {.rounds = 3, .patience = 1, .async = true, .open = true});
   return 0;
 }

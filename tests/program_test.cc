@@ -3,6 +3,8 @@
 // The program as its users meet it: exit codes, one line per mistake, nothing overwritten, nothing
 // half written, and results that depend on nothing but the question.
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -763,6 +765,26 @@ TEST_F(Cli, PlansCertificates) {
   ExpectMistake("plan --assume 0.9", 2, "--assume = 0.9: must be above --safe = 0.99");
   ExpectMistake("plan --assume 0.99001", 2, "too close to --safe = 0.99");
   ExpectMistake("plan --power 0.9", 2, "--assume");
+}
+
+TEST_F(Cli, HasADoctor) {
+  ASSERT_EQ(Run("pki init ca --name Fleet").exit_code, 0);
+  ASSERT_EQ(Run("pki request node --learner 3").exit_code, 0);
+  ASSERT_EQ(Run("pki sign ca node/node.csr --learner 3 -o node/node.pem").exit_code, 0);
+  fs::copy(directory_ / "ca/ca.pem", directory_ / "node");
+  const Ran well = Run("doctor --tls node --id 3 --store sqlite:new.db");
+  EXPECT_EQ(well.exit_code, 0) << well.out;
+  EXPECT_THAT(well.out, StartsWith("ok       certificate  node/node.pem: learner-3, until "));
+  const Ran other = Run("doctor --tls node --id 4");
+  EXPECT_EQ(other.exit_code, 8);
+  EXPECT_EQ(other.out,
+            "bad      certificate  node/node.pem: subject = learner-3: must be learner-4\n"
+            "                      -> choose the directory, or the --id, that belong together\n");
+  EXPECT_EQ(other.err, "fedgen: 1 of 1 check was missed\n");
+  EXPECT_EQ(Run("doctor --listen 127.0.0.1:0 --tls node").exit_code, 8);  // it is no Cloud's
+  ExpectMistake("doctor", 2, "nothing to look at");
+  ExpectMistake("doctor --cloud localhost:1", 2, "--cloud: needs --tls");
+  ExpectMistake("doctor --id 0", 2, "--id");
 }
 
 }  // namespace

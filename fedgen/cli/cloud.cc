@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <csignal>
 
+#include "fedgen/base/text.h"
 #include "fedgen/cli/commands.h"
 #include "fedgen/cli/print.h"
+#include "fedgen/federation/status.h"
 #include "fedgen/fleet/cloud_run.h"
+#include "fedgen/operate/backup.h"
+#include "fedgen/operate/cloud_observer.h"
+#include "fedgen/operate/event_log.h"
+#include "fedgen/operate/metrics.h"
+#include "fedgen/operate/status_text.h"
 
 namespace fedgen {
 namespace {
@@ -21,6 +29,10 @@ Result<CloudRunSettings> SettingsOf(const CloudCommand& command) {
   CloudRunSettings settings;
   settings.runs = command.runs;
   settings.overrides = command.overrides;
+  if (command.patience) {
+    settings.overrides.push_back(fmt::format("federation.patience={}", *command.patience));
+  }
+  if (command.async) settings.overrides.emplace_back("federation.async=true");
   settings.store = command.store;
   settings.seed = command.seed;
   settings.server.listen = command.listen;
@@ -40,14 +52,51 @@ sigset_t BlockEndingSignals() {
 
 }  // namespace
 
+LogForm LogFormOf(const std::string& log) {
+  if (log.empty()) return IsTerminal() ? LogForm::kText : LogForm::kJson;
+  return log == "text" ? LogForm::kText : LogForm::kJson;
+}
+
 Result<void> RunCloud(const CloudCommand& command) {
-  const CloudRunSettings settings = FEDGEN_TRY(SettingsOf(command));
+  CloudRunSettings settings = FEDGEN_TRY(SettingsOf(command));
   const sigset_t ending = BlockEndingSignals();
-  const ServingCloud cloud = FEDGEN_TRY(Serve(settings));
-  PrintError("serving {} on port {}\n", fmt::join(cloud.runs, ", "), cloud.server->port());
-  int signal = 0;
-  ::sigwait(&ending, &signal);
-  PrintError("ending: learners will ask again\n");
+  const EventLog log(STDERR_FILENO, LogFormOf(command.log));
+  Metrics metrics;
+  CloudObserver observer(&log, &metrics);
+  settings.server.watcher = &observer;
+  std::unique_ptr<MetricsServer> metrics_server;
+  if (!command.metrics.empty()) {
+    metrics_server =
+        FEDGEN_TRY(MetricsServer::Start(command.metrics, [&] { return metrics.Text(); }));
+  }
+  {
+    const ServingCloud cloud = FEDGEN_TRY(Serve(settings));
+    log.Write(
+        LogLevel::kInfo, "serving",
+        {{"runs", fmt::format("{}", fmt::join(cloud.runs, ", "))}, {"port", cloud.server->port()}});
+    int signal = 0;
+    ::sigwait(&ending, &signal);
+    log.Write(LogLevel::kInfo, "ending", {{"signal", signal}});
+  }
+  log.Write(LogLevel::kInfo, "ended");
+  return {};
+}
+
+Result<void> RunCloudStatus(const CloudStatusCommand& command) {
+  Result<CloudStatus> status = Error{ErrorCode::kUsage, "--cloud is empty"};
+  for (const std::string& address : command.cloud) {
+    status = FetchStatus(address, command.tls, command.run);
+    if (status) break;
+  }
+  if (!status) return status.error();
+  Print("{}", command.json ? StatusJson(*status) : StatusText(*status));
+  return {};
+}
+
+Result<void> RunCloudBackup(const CloudBackupCommand& command) {
+  const BackupInfo info = FEDGEN_TRY(BackupStore(command.store, command.output));
+  Print("{}: {}, {}\n", command.output, Counted(static_cast<std::int64_t>(info.runs), "run"),
+        Counted(static_cast<std::int64_t>(info.bytes), "byte"));
   return {};
 }
 

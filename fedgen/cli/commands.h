@@ -239,6 +239,21 @@ struct CloudCommand {
 };
 Result<void> RunCloud(const CloudCommand& command);
 
+/// fedgen cloud status: where the runs of a Cloud are.
+struct CloudStatusCommand {
+  std::vector<std::string> cloud;  // addresses
+  std::string tls;
+  std::string run;  // empty: all
+  bool json = false;
+};
+Result<void> RunCloudStatus(const CloudStatusCommand& command);
+
+/// fedgen cloud backup: a copy of a store, while it is in use.
+struct CloudBackupCommand {
+  std::string store, output;
+};
+Result<void> RunCloudBackup(const CloudBackupCommand& command);
+
 /// fedgen learner: one learner, with worlds of its own.
 struct LearnerCommand {
   std::vector<std::string> cloud;  // addresses
@@ -267,6 +282,21 @@ struct UpCommand {
   bool no_certificate = false;
 };
 Result<void> RunUp(const UpCommand& command);
+
+/// fedgen doctor: looks at what a Cloud or a learner needs, and says how to mend it.
+struct DoctorCommand {
+  std::string tls;
+  std::optional<std::uint32_t> id;  // of a learner, from 1
+  std::vector<std::string> clouds;  // host:port
+  std::string listen;               // host:port
+  std::string store;
+  std::vector<std::string> files;
+};
+Result<void> RunDoctor(const DoctorCommand& command);
+
+/// How a process logs: as --log says (text, json), or as stderr is: text on a terminal.
+enum class LogForm;
+LogForm LogFormOf(const std::string& log);
 
 /// What happens to an existing file: --force replaces it.
 inline IfExists WhatIfExists(bool force) { return force ? IfExists::kReplace : IfExists::kRefuse; }

@@ -85,27 +85,40 @@ void AddCloud(CLI::App& app, Work& work) {
   AddName(serve, "--listen", serving->listen, "where to listen; port 0 is any that is free", "H:P");
   AddName(serve, "--tls", serving->tls,
           "directory with ca.pem, node.pem, node.key and, perhaps, crl.pem", "DIR");
-  AddName(serve, "--run", serving->runs, "what all learners of a run share, a TOML file; repeatable")
+  AddName(serve, "--run", serving->runs,
+          "what all learners of a run share, a TOML file; repeatable")
       ->allow_extra_args(false);
   AddName(serve, "--store", serving->store, "where everything acknowledged is kept", "sqlite:PATH");
   serve->add_option("--set", serving->overrides, "overrides a key of the runs' files; repeatable")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
-  serve->add_option("--patience", serving->patience,
-                    "a learner that is silent for so long is left out of the round, and may come "
-                    "back [federation.patience]")
+  serve
+      ->add_option("--patience", serving->patience,
+                   "a learner that is silent for so long is left out of the round, and may come "
+                   "back [federation.patience]")
       ->type_name("S");
   serve->add_flag("--async", serving->async,
                   "answer every learner at once with the best policy so far");
   AddSeed(serve, serving->seed, "of the races that end runs [drawn, and kept in the store]");
   AddName(serve, "--metrics", serving->metrics, "serve /metrics for Prometheus there", "H:P");
   AddLog(serve, serving->log);
+
+  const auto [status, asked] =
+      AddVerb(*serve, "status", "Where the runs of a Cloud are, and whom it waits for",
+              RunCloudStatus, work);
+  AddCloudAndTls(status, *asked);
+  AddName(status, "--run", asked->run, "one run [all]", "NAME");
+  status->add_flag("--json", asked->json, "print one JSON object");
+
+  const auto [backup, copied] =
+      AddVerb(*serve, "backup", "Copy a store to a file, while it is in use", RunCloudBackup, work);
+  AddName(backup, "--store", copied->store, "the Cloud's store", "sqlite:PATH")->required();
+  AddName(backup, "-o,--output", copied->output, "file to write")->required();
 }
 
 void AddLearner(CLI::App& app, Work& work) {
-  const auto [verb, command] =
-      AddVerb(app, "learner", "Take part in a run of a Cloud, with worlds of your own", RunLearner,
-              work);
+  const auto [verb, command] = AddVerb(
+      app, "learner", "Take part in a run of a Cloud, with worlds of your own", RunLearner, work);
   AddCloudAndTls(verb, *command);
   AddInteger(verb, "--id", command->id, "which learner this is, as its certificate says", 1,
              kMaxLearners)
@@ -150,6 +163,21 @@ void AddUp(CLI::App& app, Work& work) {
                  "do not certify the winner at the end");
 }
 
+void AddDoctor(CLI::App& app, Work& work) {
+  const auto [verb, command] = AddVerb(
+      app, "doctor", "Look for what keeps a Cloud or a learner from working", RunDoctor, work);
+  AddName(verb, "--tls", command->tls, "directory with ca.pem, node.pem and node.key", "DIR");
+  AddInteger(verb, "--id", command->id, "the learner whose certificate it must be", 1,
+             std::numeric_limits<std::uint32_t>::max())
+      ->check(CheckNoLeadingZero);
+  AddName(verb, "--cloud", command->clouds, "Clouds to reach; repeatable", "H:P[,H:P...]")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  AddName(verb, "--listen", command->listen, "where a Cloud is to listen", "H:P");
+  AddName(verb, "--store", command->store, "the Cloud's store", "sqlite:PATH");
+  AddName(verb, "--file", command->files, "a file that must be readable; repeatable");
+}
+
 }  // namespace
 
 void AddFederationVerbs(CLI::App& app, Work& work) {
@@ -157,6 +185,7 @@ void AddFederationVerbs(CLI::App& app, Work& work) {
   AddCloud(app, work);
   AddLearner(app, work);
   AddPki(AddGroup(app, "pki", "Certificates: who is who in a federation"), work);
+  AddDoctor(app, work);
 }
 
 }  // namespace fedgen

@@ -58,7 +58,9 @@ inline std::string CheckAlgorithm(const std::string& text) {
 }
 
 // An empty name is a mistake, such as a shell variable that was never set.
-inline std::string CheckName(const std::string& text) { return text.empty() ? "must not be empty" : ""; }
+inline std::string CheckName(const std::string& text) {
+  return text.empty() ? "must not be empty" : "";
+}
 
 // What the verb on the command line will do, once all flags are read.
 using Work = std::function<Result<void>()>;

@@ -3,17 +3,20 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <map>
 #include <thread>
+#include <utility>
 
 #include "fedgen/base/file.h"
 #include "fedgen/base/text.h"
 #include "fedgen/cli/commands.h"
 #include "fedgen/cli/print.h"
 #include "fedgen/cli/progress.h"
+#include "fedgen/federation/status.h"
 #include "fedgen/fleet/settings.h"
 #include "fedgen/fleet/up.h"
 #include "fedgen/policy/policy_file.h"
@@ -36,6 +39,72 @@ Result<Config> ConfigOf(const UpCommand& command) {
 
 volatile std::sig_atomic_t interrupted = 0;
 void OnInterrupt(int /*signal*/) { interrupted = 1; }
+
+// How far the run is, as the Cloud tells: a line that is redrawn on a terminal, and in a log one
+// now and then.
+class UpView {
+ public:
+  UpView(const Federation& federation, int port, int num_rounds)
+      : address_(fmt::format("127.0.0.1:{}", port)),
+        tls_(federation.directory + "/tls/cloud"),
+        num_rounds_(num_rounds),
+        terminal_(IsTerminal()),
+        begin_(Clock::now()) {}
+  ~UpView() { Wipe(); }
+  UpView(const UpView&) = delete;
+  UpView& operator=(const UpView&) = delete;
+
+  void Look() {
+    if (Clock::now() - looked_ < std::chrono::milliseconds(terminal_ ? 300 : 1000)) return;
+    looked_ = Clock::now();
+    const Result<CloudStatus> status =
+        FetchStatus(address_, tls_, "", std::chrono::milliseconds(1000));
+    if (!status || status->runs.size() != 1) return;
+    const RunStatus& run = status->runs.front();
+    if (terminal_) {
+      Wipe();
+      PrintError("{}", FitLine(Line(run), StderrSize().columns));
+      drawn_ = true;
+    } else if (run.progress.round >= next_round_ || run.progress.phase != phase_) {
+      const bool telling = run.progress.phase != "submit" && run.progress.phase != "close";
+      if (run.progress.round >= next_round_ || telling) PrintError("{}\n", Line(run));
+      next_round_ = run.progress.round + std::max(1, num_rounds_ / 10);
+    }
+    phase_ = run.progress.phase;
+  }
+  void Wipe() {
+    if (std::exchange(drawn_, false)) PrintError("\r\033[K");
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  std::string Line(const RunStatus& run) const {
+    const double seconds = std::chrono::duration<double>(Clock::now() - begin_).count();
+    const int round = run.progress.round;
+    std::string line = fmt::format("round {}/{}", round, num_rounds_);
+    if (run.progress.phase == "submit" || run.progress.phase == "close") {
+      if (round > 0) {
+        line +=
+            fmt::format(", at most {} left", DurationText(seconds / round * (num_rounds_ - round)));
+      }
+    } else {
+      line += ", " + run.progress.phase;
+    }
+    if (run.incumbent) {
+      line += fmt::format("; best: learner {}, round {}, y {:.3f} +- {:.3f}",
+                          run.incumbent->learner.name(), run.incumbent->round, run.incumbent->y,
+                          run.incumbent->b);
+    }
+    return line;
+  }
+
+  std::string address_, tls_, phase_;
+  int num_rounds_;
+  bool terminal_, drawn_ = false;
+  int next_round_ = 0;
+  Clock::time_point begin_, looked_{};
+};
 
 // The processes of a federation, kept running until each has ended by itself.
 class Processes {
@@ -61,18 +130,23 @@ class Processes {
 
   /// Waits until every learner is done. Who was killed is started again; who ends with an error
   /// ends the whole.
-  Result<void> Wait() {
+  Result<void> Wait(UpView& view) {
     while (NumLearners() > 0) {
       int status = 0;
-      const pid_t pid = ::waitpid(-1, &status, 0);
-      if (interrupted != 0) return Error{ErrorCode::kIo, "interrupted"};
-      if (pid < 0) continue;
+      const pid_t pid = ::waitpid(-1, &status, WNOHANG);
+      if (interrupted != 0) return Error{ErrorCode::kIo, "interrupted; all processes were ended"};
+      if (pid <= 0) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        view.Look();
+        continue;
+      }
       const auto found = running_.find(static_cast<int>(pid));
       if (found == running_.end()) continue;
       const Child child = found->second;
       running_.erase(found);
       if (WIFSIGNALED(status)) {
-        PrintError("{} was ended by signal {}; starting it again\n", child.name, WTERMSIG(status));
+        view.Wipe();
+        PrintError("{} was ended by signal {}: starting it again\n", child.name, WTERMSIG(status));
         FEDGEN_TRY(Start(child.name, child.words));
       } else if (WEXITSTATUS(status) != 0 || child.name == "cloud") {
         return Error{ErrorCode::kIo, fmt::format("{} ended with exit code {}: see {}", child.name,
@@ -137,9 +211,8 @@ Result<void> CertifyWinnerOf(const Federation& federation, const Config& config,
   options.num_threads = num_threads;
   Progress progress("certify", "episodes",
                     options.num_worlds * config.task().world.start.per_world);
-  const Certificate certificate =
-      FEDGEN_TRY(Certify(config.task(), winner, options,
-                         [&](std::int64_t done) { progress.Update(done); }));
+  const Certificate certificate = FEDGEN_TRY(
+      Certify(config.task(), winner, options, [&](std::int64_t done) { progress.Update(done); }));
   progress.Wipe();
   FEDGEN_TRY(WriteFileAtomically(federation.directory + "/certificate.json",
                                  CertificateToJson(certificate), IfExists::kReplace));
@@ -174,21 +247,31 @@ Result<void> RunUp(const UpCommand& command) {
   Processes processes(federation, std::filesystem::read_symlink("/proc/self/exe").string(), port,
                       num_threads);
   FEDGEN_TRY(processes.StartAll());
+  PrintError("{}: a Cloud and {}, each a process of its own; what they say is in {}/*.log\n",
+             directory, Counted(federation.num_learners, "learner"), directory);
   for (const auto& [pid, child] : processes.running()) {
-    PrintError("{:<12} process {}\n", child.name, pid);
+    PrintError("  {:<10}  process {}{}\n", child.name, pid,
+               child.name == "cloud" ? fmt::format(", 127.0.0.1:{} (kill it: it comes back, and "
+                                                   "nothing is lost)",
+                                                   port)
+                                     : "");
   }
-  FEDGEN_TRY(processes.Wait());
+  UpView view(federation, port, config.training.federation.rounds);
+  FEDGEN_TRY(processes.Wait(view));
+  view.Wipe();
   processes.EndAll();
   const std::optional<Mlp> winner = FEDGEN_TRY(TakeWinner(federation));
   if (!winner) {
-    Print("learners have tasks of their own: the winner of each is {}/learner-*/policies/best.fgp\n",
-          directory);
+    Print(
+        "learners have tasks of their own: the winner of each is {}/learner-*/policies/best.fgp\n",
+        directory);
     return {};
   }
   if (!command.no_certificate) {
     FEDGEN_TRY(CertifyWinnerOf(federation, config, *winner, num_threads));
   }
-  Print("{}/: policies/best.fgp, certificate.json, learner-*/, cloud/\n", directory);
+  Print("\n{}/: policies/best.fgp{}, learner-*/, cloud/\n", directory,
+        command.no_certificate ? "" : ", certificate.json");
   return {};
 }
 

@@ -14,10 +14,15 @@ void Refuse(const StepCall& call) { call.reply(Error{ErrorCode::kIo, "the Cloud 
 
 }  // namespace
 
-CloudLoop::CloudLoop(std::vector<ServedRun> runs, Duration patience) : patience_(patience) {
+CloudLoop::CloudLoop(std::vector<ServedRun> runs, Duration patience, CloudWatcher* watcher)
+    : patience_(patience), watcher_(watcher) {
   for (ServedRun& run : runs) {
     std::string name = run.name();
-    runs_.emplace(std::move(name), Served{std::move(run)});
+    if (watcher_ != nullptr) watcher_->OnProgress(ProgressOf(run));
+    RunProgress told = ProgressOf(run);
+    Served served{std::move(run)};
+    served.told = std::move(told);
+    runs_.emplace(std::move(name), std::move(served));
   }
   thread_ = std::thread([this] { Work(); });
 }
@@ -43,31 +48,71 @@ void CloudLoop::Post(StepCall call) {
   Refuse(call);
 }
 
+void CloudLoop::PostStatus(StatusReply reply) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!ending_) {
+      asking_.push_back(std::move(reply));
+      changed_.notify_one();
+      return;
+    }
+  }
+  reply(std::nullopt);
+}
+
+void CloudLoop::Revoke(LearnerId learner) {
+  {
+    const std::lock_guard lock(mutex_);
+    revoked_.push_back(learner);
+  }
+  changed_.notify_one();
+}
+
 void CloudLoop::Work() {
   while (true) {
     std::vector<StepCall> calls = Take();
+    std::vector<LearnerId> revoked;
     {
       const std::lock_guard lock(mutex_);
       if (ending_ && calls.empty() && posted_.empty()) break;
+      revoked = std::exchange(revoked_, {});
+    }
+    for (auto& [name, served] : runs_) {
+      for (const LearnerId learner : revoked) (void)served.run.Revoke(learner);
     }
     HearAll(std::move(calls));
-    const auto now = std::chrono::steady_clock::now();
-    for (auto& [name, served] : runs_) Answer(served, now);
+    const TimePoint now = std::chrono::steady_clock::now();
+    for (auto& [name, served] : runs_) {
+      LeaveOutSilent(served, now);
+      Answer(served, now);
+      Watch(served, now);
+    }
+    TellStatus();
   }
   // Nobody has been told of what is not saved now; but who comes back need not say it again.
-  for (auto& [name, served] : runs_) static_cast<void>(served.run.Save());
+  for (auto& [name, served] : runs_) (void)Save(served.run);
+  TellStatus();
   Dismiss();
+}
+
+std::optional<CloudLoop::TimePoint> CloudLoop::Served::End() const {
+  const double patience = run.cloud().options().patience;
+  if (patience <= 0 || !since) return std::nullopt;
+  return *since + std::chrono::duration_cast<Duration>(std::chrono::duration<double>(patience));
 }
 
 // What has come; waits for it, but no longer than the first of those who wait has patience.
 std::vector<StepCall> CloudLoop::Take() {
-  auto until = std::chrono::steady_clock::time_point::max();
+  TimePoint until = TimePoint::max();
   for (const auto& [name, served] : runs_) {
     if (!served.waiting.empty()) until = std::min(until, served.waiting.front().until);
+    until = std::min(until, served.End().value_or(TimePoint::max()));
   }
-  const auto something = [this] { return ending_ || !posted_.empty(); };
+  const auto something = [this] {
+    return ending_ || !posted_.empty() || !asking_.empty() || !revoked_.empty();
+  };
   std::unique_lock lock(mutex_);
-  if (until == std::chrono::steady_clock::time_point::max()) {
+  if (until == TimePoint::max()) {
     changed_.wait(lock, something);
   } else {
     changed_.wait_until(lock, until, something);
@@ -76,7 +121,7 @@ std::vector<StepCall> CloudLoop::Take() {
 }
 
 void CloudLoop::HearAll(std::vector<StepCall> calls) {
-  const auto until = std::chrono::steady_clock::now() + patience_;
+  const TimePoint until = std::chrono::steady_clock::now() + patience_;
   for (StepCall& call : calls) {
     const auto found = runs_.find(call.run);
     if (found == runs_.end()) {
@@ -84,36 +129,95 @@ void CloudLoop::HearAll(std::vector<StepCall> calls) {
       continue;
     }
     Served& served = found->second;
-    const Result<void> heard = served.run.Hear(call.message);
+    Result<std::optional<StepAnswer>> heard = served.run.Hear(call.message);
     if (heard) {
-      served.due |= served.run.MayAnswer(call.message);
-      served.waiting.push_back({std::move(call), until});
+      served.due |= heard->has_value();
+      served.waiting.push_back({std::move(call), until, *std::move(heard)});
     } else {
       call.reply(heard.error());
     }
   }
 }
 
+// Patience begins anew with each step, or, where there are none, with all that is heard.
+bool CloudLoop::Served::has_gone_on() const {
+  const Cloud& cloud = run.cloud();
+  return step != cloud.state().step || (cloud.options().async && sequence != run.sequence());
+}
+
+// Patience is over: the run goes on without those whom it still waits for.
+void CloudLoop::LeaveOutSilent(Served& served, TimePoint now) {
+  const std::optional<TimePoint> end = served.End();
+  if (!end || now < *end || served.has_gone_on()) return;
+  for (const LearnerId learner : served.run.cloud().Silent()) {
+    if (served.run.cloud().state().step != served.step) break;  // the last was left out
+    (void)served.run.LeaveOut(learner);
+  }
+  served.since.reset();
+}
+
+// Since when somebody waits, after everybody was answered who can be.
+void CloudLoop::Watch(Served& served, TimePoint now) {
+  const CloudState& state = served.run.cloud().state();
+  if (served.has_gone_on()) served.since.reset();
+  served.step = state.step;
+  served.sequence = served.run.sequence();
+  if (!served.since && (state.heard > 0 || !served.waiting.empty())) served.since = now;
+}
+
+Result<void> CloudLoop::Save(ServedRun& run) const {
+  const std::size_t messages = run.num_unsaved();
+  const auto begin = std::chrono::steady_clock::now();
+  Result<void> saved = run.Save();
+  if (watcher_ == nullptr || messages == 0) return saved;
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+  if (saved) {
+    watcher_->OnSaved(run.name(), messages, taken.count());
+  } else {
+    watcher_->OnNotSaved(run.name(), saved.error().message);
+  }
+  return saved;
+}
+
 // Nobody is answered before what was heard is on the disk.
-void CloudLoop::Answer(Served& served, std::chrono::steady_clock::time_point now) {
+void CloudLoop::Answer(Served& served, TimePoint now) const {
   const bool impatient = !served.waiting.empty() && served.waiting.front().until <= now;
-  if (!served.due && !impatient && served.run.unsaved_bytes() < kMostUnsaved) return;
+  const bool later = !served.due && !impatient && !served.has_gone_on() &&
+                     served.run.unsaved_bytes() < kMostUnsaved;
+  const Result<void> saved = later ? Result<void>() : Save(served.run);
+  if (watcher_ != nullptr) {
+    if (RunProgress progress = ProgressOf(served.run); progress != served.told) {
+      watcher_->OnProgress(progress);
+      served.told = std::move(progress);
+    }
+  }
+  if (later) return;
   served.due = false;
-  const Result<void> saved = served.run.Save();
   for (auto at = served.waiting.begin(); at != served.waiting.end();) {
-    Result<std::optional<StepAnswer>> answer = std::optional<StepAnswer>();
     if (!saved) {
-      answer = saved.error();
+      at->call.reply(saved.error());
     } else {
-      answer = served.run.AnswerTo(at->call.message);
-      if (!*answer && at->until > now) {
+      if (!at->answer) at->answer = served.run.AnswerTo(at->call.message);
+      if (!at->answer && at->until > now) {
         ++at;
         continue;
       }
+      at->call.reply(std::move(at->answer));
     }
-    at->call.reply(std::move(answer));
     at = served.waiting.erase(at);
   }
+}
+
+void CloudLoop::TellStatus() {
+  std::vector<StatusReply> asking;
+  {
+    const std::lock_guard lock(mutex_);
+    asking = std::exchange(asking_, {});
+  }
+  if (asking.empty()) return;
+  std::vector<RunStatus> all;
+  for (const auto& [name, served] : runs_) all.push_back(StatusOf(served.run));
+  for (const StatusReply& reply : asking) reply(all);
 }
 
 void CloudLoop::Dismiss() {

@@ -41,10 +41,9 @@ class MoodyStore final : public Store {
 
 class CloudLoopTest : public ::testing::Test {
  protected:
-  void Start(std::chrono::milliseconds patience) {
+  void Start(std::chrono::milliseconds patience, const FederationOptions& options = {.rounds = 2}) {
     std::vector<ServedRun> runs;
-    runs.push_back(
-        *ServedRun::Open({"run", {.rounds = 2}, {LearnerId(0), LearnerId(1)}, 1}, store_));
+    runs.push_back(*ServedRun::Open({"run", options, {LearnerId(0), LearnerId(1)}, 1}, store_));
     loop_ = std::make_unique<CloudLoop>(std::move(runs), patience);
   }
   std::future<Answered> Say(const StepMessage& message, const std::string& run = "run") {
@@ -143,6 +142,51 @@ TEST_F(CloudLoopTest, RefusesEquivocationStrangersAndUnknownRuns) {
   EXPECT_FALSE(Say(CloseMessage{LearnerId(1), 1, LearnerId(1), false}).get());
   loop_->Stop();
   EXPECT_THAT(store_.kept, ::testing::ElementsAre(1));
+}
+
+TEST_F(CloudLoopTest, GoesOnWithoutWhoIsSilentWhenPatienceIsOver) {
+  Start(std::chrono::hours(1), {.rounds = 2, .patience = 0.01});
+  const Answered welcome = Say(Join(0)).get();
+  ASSERT_TRUE(welcome) << welcome.error().message;
+  ASSERT_TRUE(welcome->has_value());
+  const Answered later = Say(Join(1)).get();  // it was left out, and comes back
+  ASSERT_TRUE(later) << later.error().message;
+  EXPECT_EQ(std::get<Welcome>(**later).round, 0);
+  std::future<Answered> first = Say(RoundMessage{LearnerId(0), 1, {}, {}, {}, {}, 7});
+  const Answered answer = first.get();  // the first step in which nobody waits for the other
+  ASSERT_TRUE(answer) << answer.error().message;
+  EXPECT_EQ(std::get<RoundAnswer>(**answer).round, 1);
+  loop_->Stop();
+  EXPECT_THAT(store_.kept, ::testing::ElementsAre(1, 2, 3, 4));  // with one that leaves out
+}
+
+TEST_F(CloudLoopTest, RefusesWhoIsRevokedAndDoesNotWaitForIt) {
+  Start(std::chrono::hours(1));
+  std::future<Answered> first = Say(Join(0));
+  loop_->Revoke(LearnerId(1));
+  const Answered welcome = first.get();
+  ASSERT_TRUE(welcome) << welcome.error().message;
+  EXPECT_TRUE(welcome->has_value());
+  const Answered refused = Say(Join(1)).get();
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("its certificate is revoked"));
+  loop_->Revoke(LearnerId(7));  // of another run
+  loop_->Stop();
+}
+
+TEST_F(CloudLoopTest, AnswersAnAsynchronousRunAtOnce) {
+  Start(std::chrono::hours(1), {.rounds = 2, .async = true});
+  std::future<Answered> first = Say(Join(0));
+  ASSERT_TRUE(Say(Join(1)).get());
+  ASSERT_TRUE(first.get());
+  const RoundMessage round{LearnerId(0), 1, {}, {}, {}, {}, 7};
+  for (int tries = 0; tries < 2; ++tries) {  // its answer was lost: it is told again, and that kept
+    const Answered answer = Say(round).get();
+    ASSERT_TRUE(answer) << answer.error().message;
+    EXPECT_EQ(std::get<RoundAnswer>(**answer).episodes, 7);
+  }
+  loop_->Stop();
+  EXPECT_THAT(store_.kept, ::testing::ElementsAre(1, 2, 3, 4));
 }
 
 TEST_F(CloudLoopTest, LeavesNobodyWaitingWhenItStops) {

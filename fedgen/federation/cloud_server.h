@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "fedgen/base/result.h"
+#include "fedgen/federation/cloud_watcher.h"
 #include "fedgen/federation/entry.h"
 #include "fedgen/federation/served_run.h"
 
@@ -16,7 +17,8 @@ namespace fedgen {
 
 // A Cloud that learners reach over gRPC, with TLS on both sides. It decodes, asks the loop, and
 // encodes; who may speak for whom is decided by the certificate of the connection, for each call
-// anew. The files of its identity (identity/tls.h) may be replaced while it runs.
+// anew. The files of its identity (identity/tls.h) may be replaced while it runs. It has gRPC's
+// health service (grpc.health.v1), for whom the federation knows.
 
 struct CloudServerOptions {
   std::string listen = "127.0.0.1:0";          // host:port; port 0 is one that the kernel chooses
@@ -28,8 +30,7 @@ struct CloudServerOptions {
   std::size_t max_message_bytes = std::size_t{64} << 20;  // a longer one is refused unread
   /// Told once of each learner that a revocation list says has left; from any thread.
   std::function<void(LearnerId)> on_revoked{};
-  /// Told what is wrong with files that were replaced; from any thread.
-  std::function<void(const std::string&)> on_trouble{};
+  CloudWatcher* watcher = nullptr;  // must outlive the server
 };
 
 class CloudServer {
@@ -37,7 +38,8 @@ class CloudServer {
   /// The runs' store must outlive the server, which alone uses it.
   static Result<std::unique_ptr<CloudServer>> Start(const CloudServerOptions& options,
                                                     std::vector<ServedRun> runs);
-  /// Answers those who wait that they may ask again, and ends.
+  /// Graceful: what was heard is saved, those who wait are told that they may ask again, and calls
+  /// under way are ended.
   ~CloudServer();
   CloudServer(const CloudServer&) = delete;
   CloudServer& operator=(const CloudServer&) = delete;

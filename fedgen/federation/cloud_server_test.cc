@@ -5,6 +5,7 @@
 #include "fedgen/federation/cloud_server.h"
 
 #include <gmock/gmock.h>
+#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -12,11 +13,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <future>
 #include <limits>
 #include <mutex>
 
 #include "fedgen/base/file_testing.h"
 #include "fedgen/federation/remote_exchange.h"
+#include "fedgen/federation/status.h"
 #include "fedgen/federation/wire-inl.h"
 #include "fedgen/federation/wire.grpc.pb.h"
 #include "fedgen/fuse/checkpoint.h"
@@ -102,6 +106,7 @@ class CloudDoors : public ::testing::Test, protected TemporaryDirectory {
       const std::lock_guard lock(mutex_);
       revoked_.push_back(who);
     };
+    options.watcher = watcher_;
     Result<std::unique_ptr<CloudServer>> server = CloudServer::Start(options, std::move(runs));
     ASSERT_TRUE(server) << server.error().message;
     server_ = *std::move(server);
@@ -133,6 +138,7 @@ class CloudDoors : public ::testing::Test, protected TemporaryDirectory {
   const TlsIdentity first_ = NewIdentity(kFirst), second_ = NewIdentity(kSecond);
   const TlsIdentity clouds_ = NewIdentity(LearnerId::Cloud());
   const std::string directory_ = WriteTestIdentity(Path("cloud"), clouds_);
+  CloudWatcher* watcher_ = nullptr;
   ServedSettings settings_;
   std::string store_path_;
   std::unique_ptr<Store> store_;
@@ -318,6 +324,129 @@ TEST_F(CloudDoors, AreNotEvenTriedWithTheWrongFiles) {
   EXPECT_THAT(CallerOf(unknown).Say(kJoin),
               ::testing::AnyOf(HasSubstr("Socket closed"), HasSubstr("Connection reset"),
                                HasSubstr("andshake")));
+}
+
+// ---- How it is doing ----------------------------------------------------------------------------
+
+// What a health checker of any make would hear: 1 is SERVING (grpc.health.v1).
+std::string Health(int port, const TlsIdentity& tls) {
+  grpc::GenericStub stub(
+      grpc::CreateChannel(fmt::format("127.0.0.1:{}", port),
+                          grpc::SslCredentials({tls.authority, tls.key, tls.certificate})));
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(60));
+  const grpc::Slice nothing;
+  grpc::ByteBuffer request(&nothing, 1);
+  grpc::ByteBuffer response;
+  std::promise<grpc::Status> promise;
+  stub.UnaryCall(&context, "/grpc.health.v1.Health/Check", {}, &request, &response,
+                 [&](const grpc::Status& status) { promise.set_value(status); });
+  if (const grpc::Status status = promise.get_future().get(); !status.ok()) return "not reached";
+  std::vector<grpc::Slice> slices;
+  EXPECT_TRUE(response.Dump(&slices).ok());
+  std::string bytes;
+  for (const grpc::Slice& slice : slices) {
+    bytes.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+  }
+  return bytes == "\x08\x01" ? "serving" : "not serving";
+}
+
+TEST_F(CloudDoors, SayThatTheCloudIsWell) {
+  EXPECT_EQ(Health(server_->port(), first_), "serving");
+  EXPECT_EQ(Health(server_->port(), {first_.authority, "", ""}), "not reached");
+}
+
+TEST_F(CloudDoors, TellTheFederationWhereARunIs) {
+  const std::string address = fmt::format("127.0.0.1:{}", server_->port());
+  const std::string second = WriteTestIdentity(Path("second"), second_);
+  ASSERT_EQ(CallerOf(first_).Say(kJoin), "ok");
+  Result<CloudStatus> status = FetchStatus(address, second, "");
+  ASSERT_TRUE(status) << status.error().message;
+  EXPECT_EQ(status->peer, "learner-2");
+  EXPECT_NEAR(status->now, static_cast<double>(SystemClock()), 60);
+  ASSERT_EQ(status->runs.size(), 1U);
+  EXPECT_EQ(status->runs[0].progress, (RunProgress{"run", 0, "join", 2, 1}));
+  const std::vector<MemberStatus>& members = status->runs[0].members;
+  ASSERT_EQ(members.size(), 2U);
+  EXPECT_EQ(members[0].learner, kSecond);  // who is awaited comes first
+  EXPECT_TRUE(members[0].awaited);
+  EXPECT_EQ(members[0].step, -1);
+  EXPECT_EQ(members[1].learner, kFirst);
+  EXPECT_FALSE(members[1].awaited);
+  EXPECT_EQ(members[1].step, 0);
+  ASSERT_TRUE(members[1].silence);
+  EXPECT_LT(*members[1].silence, 600);
+
+  ASSERT_EQ(CallerOf(second_).Say(kSecondJoin), "ok");
+  ASSERT_EQ(CallerOf(first_).Say(RoundOf(kFirst, 1)), "ok");
+  ASSERT_EQ(CallerOf(second_).Say(RoundOf(kSecond, 1)), "ok");
+  status = FetchStatus(address, second, "run");
+  ASSERT_TRUE(status) << status.error().message;
+  EXPECT_EQ(status->runs[0].progress, (RunProgress{"run", 0, "close", 2, 2}));
+  ASSERT_TRUE(status->runs[0].incumbent);
+  EXPECT_EQ(status->runs[0].incumbent->learner, kFirst);
+  EXPECT_EQ(status->runs[0].incumbent->hash, HashOf(std::vector<float>{1, 2}));
+  EXPECT_EQ(FetchStatus(address, second, "other").error().message,
+            address + ": no run of this name is served here");
+  const TlsIdentity stranger = MakeTestIdentity(MakeTestAuthority("other"), kFirst);
+  EXPECT_FALSE(FetchStatus(address, WriteTestIdentity(Path("stranger"), stranger), ""));
+  WriteTestList(Path("cloud"), authority_, {{second_.info.serial, SystemClock()}});
+  EXPECT_THAT(FetchStatus(address, second, "").error().message, HasSubstr("was revoked"));
+}
+
+// Counts what it is told.
+class Counting final : public CloudWatcher {
+ public:
+  void OnCall(std::size_t /*bytes*/) override { ++calls; }
+  void OnAnswered(std::size_t /*bytes*/) override { ++answered; }
+  void OnRefused(const std::string& peer, const std::string& code,
+                 const std::string& reason) override {
+    Note(fmt::format("{} {} {}", peer, code, reason));
+  }
+  void OnSaved(const std::string& /*run*/, std::size_t messages, double seconds) override {
+    EXPECT_GE(seconds, 0);
+    saved += static_cast<int>(messages);
+  }
+  void OnProgress(const RunProgress& p) override {
+    Note(fmt::format("{} {} {} {}/{}", p.run, p.round, p.phase, p.awaited, p.learners));
+  }
+  void OnRevoked(LearnerId learner) override { Note("revoked " + learner.name()); }
+  void OnTransport(const std::string& /*problem*/) override { ++transport; }
+  void OnTrouble(const std::string& trouble) override { Note(trouble); }
+  std::vector<std::string> notes() {
+    const std::lock_guard lock(mutex_);
+    return notes_;
+  }
+
+  std::atomic<int> calls = 0, answered = 0, saved = 0, transport = 0;
+
+ private:
+  void Note(const std::string& note) {
+    const std::lock_guard lock(mutex_);
+    notes_.push_back(note);
+  }
+  std::mutex mutex_;  // guards: notes_
+  std::vector<std::string> notes_;
+};
+
+TEST_F(CloudDoors, TellAWatcherWhatComesToPass) {
+  Counting watcher;
+  watcher_ = &watcher;
+  Start({kFirst, kSecond});
+  ASSERT_EQ(CallerOf(first_).Say(kJoin), "ok");
+  ASSERT_NE(CallerOf(first_).Say(kSecondJoin), "ok");
+  WriteTestList(Path("cloud"), authority_, {{"00", SystemClock(), LearnerId(8)}});
+  ASSERT_EQ(CallerOf(second_).Say(kSecondJoin), "ok");
+  ASSERT_NE(CallerOf({first_.authority, "", ""}).Say(kJoin), "ok");
+  Stop();
+  EXPECT_THAT(watcher.notes(),
+              ElementsAre("run 0 join 2/2", "run 0 join 1/2",
+                          "learner-1 PERMISSION_DENIED learner-1 cannot speak for learner 2",
+                          "revoked 9", "run 0 submit 2/2"));
+  EXPECT_EQ(watcher.calls, 3);
+  EXPECT_EQ(watcher.answered, 2);
+  EXPECT_EQ(watcher.saved, 2);
+  EXPECT_GE(watcher.transport, 1);
 }
 
 // ---- Crowds -------------------------------------------------------------------------------------

@@ -54,13 +54,14 @@ std::optional<std::string> FindDifference(const std::string& has, const std::str
 }
 
 Result<Entered> Enter(const SharedSettings& served, const Entry& entry) {
-  const auto found = entry.run.empty() && served.size() == 1 ? served.begin()
-                                                             : served.find(entry.run);
+  const auto found =
+      entry.run.empty() && served.size() == 1 ? served.begin() : served.find(entry.run);
   if (found == served.end()) {
     std::vector<std::string> names;
     for (const auto& [name, settings] : served) names.push_back(name);
-    return Error{ErrorCode::kUsage, fmt::format("run = {}: must be one of those that are served: {}",
-                                                Printable(entry.run, 80), fmt::join(names, ", "))};
+    return Error{ErrorCode::kUsage,
+                 fmt::format("run = {}: must be one of those that are served: {}",
+                             Printable(entry.run, 80), fmt::join(names, ", "))};
   }
   if (entry.version != kVersion) {
     return Error{ErrorCode::kMismatch, fmt::format("version = {}: must be {}, the Cloud's",

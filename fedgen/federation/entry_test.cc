@@ -26,8 +26,7 @@ TEST(Entry, TellsWhatIsShared) {
 
 TEST(Entry, RefusesWithTheFieldThatDiffers) {
   const SharedSettings two = {{"a", kShared}, {"b", ""}};
-  EXPECT_EQ(Answer(two, {"", kVersion, ""}),
-            "run = : must be one of those that are served: a, b");
+  EXPECT_EQ(Answer(two, {"", kVersion, ""}), "run = : must be one of those that are served: a, b");
   EXPECT_EQ(Answer(two, {"c\n", kVersion, ""}),
             "run = c\\x0a: must be one of those that are served: a, b");
   EXPECT_EQ(Answer(two, {"a", "0.0.1", ""}),

@@ -2,7 +2,6 @@
 #include "fedgen/federation/remote_exchange.h"
 
 #include <fmt/format.h>
-#include <grpcpp/grpcpp.h>
 
 #include <algorithm>
 #include <random>
@@ -10,9 +9,8 @@
 #include <utility>
 
 #include "fedgen/base/check.h"
+#include "fedgen/federation/client-inl.h"
 #include "fedgen/federation/wire-inl.h"
-#include "fedgen/federation/wire.grpc.pb.h"
-#include "fedgen/identity/tls.h"
 
 namespace fedgen {
 namespace {
@@ -22,40 +20,23 @@ bool MayBeTriedAgain(grpc::StatusCode code) {
          code == grpc::StatusCode::ABORTED || code == grpc::StatusCode::CANCELLED;
 }
 
-grpc::ChannelArguments Arguments() {
-  grpc::ChannelArguments arguments;
-  // A learner may compute for minutes; a connection that died meanwhile is noticed within seconds.
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20000);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
-  arguments.SetMaxReceiveMessageSize(-1);  // the finals of all learners
-  // A connection made with another certificate is another connection.
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  return arguments;
-}
-
-// What a status says, and what may be behind it: who is refused by TLS is not told by the other end
-// why, and sees a connection that ends.
-std::string TroubleOf(const std::string& address, const grpc::Status& status) {
-  std::string trouble = fmt::format("{}: {}", address, status.error_message());
-  const auto speaks_of = [&](const char* word) {
-    return status.error_message().find(word) != std::string::npos;
-  };
-  if (status.error_code() == grpc::StatusCode::UNAVAILABLE &&
-      (speaks_of("handshake") || speaks_of("SSL") || speaks_of("Peer name") ||
-       speaks_of("Socket closed") || speaks_of("Connection reset"))) {
-    trouble +=
-        "; the certificate may have been refused, or the address be another's (fedgen doctor)";
-  }
-  return trouble;
-}
-
 }  // namespace
 
 struct RemoteExchange::Channels {
   std::shared_ptr<const TlsIdentity> tls;                    // that they were made with
+  std::vector<std::shared_ptr<grpc::Channel>> channels;      // [addresses]
   std::vector<std::unique_ptr<v1::Federation::Stub>> stubs;  // [addresses]
+
+  // Waits. A channel that is not connected tries to meanwhile, and ends the wait if it can: nobody
+  // else would look after it between two calls.
+  void Wait(std::size_t address, std::chrono::nanoseconds longest) {
+    grpc::Channel& channel = *channels[address % channels.size()];
+    if (channel.GetState(true) == GRPC_CHANNEL_READY) {
+      std::this_thread::sleep_for(longest);
+    } else {
+      channel.WaitForConnected(std::chrono::system_clock::now() + longest);
+    }
+  }
 };
 
 RemoteExchange::RemoteExchange(RemoteExchangeOptions options) : options_(std::move(options)) {
@@ -72,25 +53,25 @@ Result<std::shared_ptr<RemoteExchange::Channels>> RemoteExchange::Connect() {
   }
   std::shared_ptr<const TlsIdentity> tls = watch_->Current();
   if (channels_ && channels_->tls == tls) return channels_;
-  const auto credentials = grpc::SslCredentials({tls->authority, tls->key, tls->certificate});
   channels_ = std::make_shared<Channels>();
-  channels_->tls = std::move(tls);
   for (const std::string& address : options_.addresses) {
-    channels_->stubs.push_back(
-        v1::Federation::NewStub(grpc::CreateCustomChannel(address, credentials, Arguments())));
+    channels_->channels.push_back(MakeChannel(address, *tls));
+    channels_->stubs.push_back(v1::Federation::NewStub(channels_->channels.back()));
   }
+  channels_->tls = std::move(tls);
   return channels_;
 }
 
 // Twice as long after each try, and up to half of it less, so that a thousand learners do not come
 // back at the same moment.
-void RemoteExchange::Pause(int tries) const {
+std::chrono::nanoseconds RemoteExchange::PauseAfter(int tries) const {
   const double doubled = static_cast<double>(options_.first_pause.count()) *
                          static_cast<double>(std::uint64_t{1} << std::min(tries, 20));
   const double longest = std::min(doubled, static_cast<double>(options_.longest_pause.count()));
   std::random_device chance;
-  std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(
-      longest * std::uniform_real_distribution(0.5, 1.0)(chance)));
+  const std::chrono::duration<double, std::milli> pause(
+      longest * std::uniform_real_distribution(0.5, 1.0)(chance));
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(pause);
 }
 
 // Calls until the Cloud has answered. `call` is told the stub and the context of a try, and returns
@@ -98,6 +79,7 @@ void RemoteExchange::Pause(int tries) const {
 template <typename Call>
 Result<void> RemoteExchange::Persist(std::size_t bytes, const Call& call) {
   auto heard = std::chrono::steady_clock::now();  // of the Cloud, last
+  std::string told;                               // the last trouble: not twice in a row
   for (int tries = 0;;) {
     const std::shared_ptr<Channels> channels = FEDGEN_TRY(Connect());
     const std::size_t address = address_ % channels->stubs.size();
@@ -124,9 +106,10 @@ Result<void> RemoteExchange::Persist(std::size_t bytes, const Call& call) {
     if (options_.give_up.count() > 0 && silence > options_.give_up) {
       return Error{ErrorCode::kIo, trouble};
     }
-    if (options_.on_trouble) options_.on_trouble(trouble);
+    if (options_.on_trouble && trouble != told) options_.on_trouble(trouble);
+    told = trouble;
     address_ = address + 1;
-    Pause(tries++);
+    channels->Wait(address + 1, PauseAfter(tries++));
   }
 }
 
@@ -137,10 +120,9 @@ Result<Entered> RemoteExchange::Enter(LearnerId learner, const Entry& entry) {
   request.set_version(entry.version);
   request.set_settings(entry.settings);
   v1::EnterReply reply;
-  FEDGEN_TRY(Persist(request.ByteSizeLong(), [&](v1::Federation::Stub& stub,
-                                                 grpc::ClientContext& context, bool& /*waits*/) {
-    return stub.Enter(&context, request, &reply);
-  }));
+  FEDGEN_TRY(Persist(request.ByteSizeLong(),
+                     [&](v1::Federation::Stub& stub, grpc::ClientContext& context,
+                         bool& /*waits*/) { return stub.Enter(&context, request, &reply); }));
   options_.run = reply.run();
   return Entered{reply.run(), reply.settings()};
 }
@@ -148,14 +130,14 @@ Result<Entered> RemoteExchange::Enter(LearnerId learner, const Entry& entry) {
 Result<StepAnswer> RemoteExchange::Ask(const StepMessage& message) {
   const v1::StepRequest request = ToWire(options_.run, message);
   Result<std::optional<StepAnswer>> answer = std::optional<StepAnswer>();
-  FEDGEN_TRY(Persist(request.ByteSizeLong(), [&](v1::Federation::Stub& stub,
-                                                 grpc::ClientContext& context, bool& waits) {
-    v1::StepReply reply;
-    const grpc::Status status = stub.Exchange(&context, request, &reply);
-    if (status.ok()) answer = FromWire(reply);
-    waits = answer.has_value() && !*answer;
-    return status;
-  }));
+  FEDGEN_TRY(Persist(request.ByteSizeLong(),
+                     [&](v1::Federation::Stub& stub, grpc::ClientContext& context, bool& waits) {
+                       v1::StepReply reply;
+                       const grpc::Status status = stub.Exchange(&context, request, &reply);
+                       if (status.ok()) answer = FromWire(reply);
+                       waits = answer.has_value() && !*answer;
+                       return status;
+                     }));
   return *FEDGEN_TRY(std::move(answer));
 }
 
@@ -195,6 +177,12 @@ Result<Ending> RemoteExchange::Close(std::span<const CloseMessage> messages) {
 
 Result<Finalists> RemoteExchange::Finish(std::span<const FinalMessage> messages) {
   return std::move(FEDGEN_TRY(AskAll<Finalists>(messages)).front());
+}
+
+Result<void> RemoteExchange::Leave(LearnerId learner) {
+  const LeaveMessage message{learner};
+  FEDGEN_TRY(AskAll<Farewell>(std::span(&message, 1)));
+  return {};
 }
 
 Result<RaceAnswer> RemoteExchange::Race(std::span<const RaceMessage> messages) {

@@ -58,6 +58,8 @@ class RemoteExchange final : public Exchange {
   Result<Ending> Close(std::span<const CloseMessage> messages) override;
   Result<Finalists> Finish(std::span<const FinalMessage> messages) override;
   Result<RaceAnswer> Race(std::span<const RaceMessage> messages) override;
+  /// Tells the Cloud that this learner need not be waited for any more.
+  Result<void> Leave(LearnerId learner);
 
   /// Messages that were sent, and their bytes, so far: repetitions too, without what TLS and HTTP/2
   /// add.
@@ -72,7 +74,7 @@ class RemoteExchange final : public Exchange {
   Result<void> Persist(std::size_t bytes, const Call& call);
   template <typename Answer, typename Message>
   Result<std::vector<Answer>> AskAll(std::span<const Message> messages);
-  void Pause(int tries) const;
+  std::chrono::nanoseconds PauseAfter(int tries) const;
 
   RemoteExchangeOptions options_;
   std::mutex mutex_;  // guards: watch_, channels_

@@ -23,6 +23,15 @@ Result<void> CheckSize(const StepMessage& message, std::uint64_t num_parameters)
                            join->learner.name(), join->theta.size(), num_parameters)};
 }
 
+// The step that a row is known by, together with its learner. What belongs to no step, and a round
+// that is closed once more, is known by its place in the sequence, below 0.
+int KeptStepOf(const Cloud& cloud, const StepMessage& message) {
+  const Member* member = FindMember(cloud.state().members, SpeakerOf(message));
+  const bool is_once_more =
+      std::holds_alternative<CloseMessage>(message) && member != nullptr && member->rewound;
+  return is_once_more ? kNoStep : StepOf(cloud, message);
+}
+
 }  // namespace
 
 std::string ServedSettings::Text() const {
@@ -31,10 +40,11 @@ std::string ServedSettings::Text() const {
   numbers.reserve(learners.size());
   for (const LearnerId learner : learners) numbers.push_back(learner.number());
   return fmt::format(
-      "algorithm = {}\nrounds = {}\nepisodes = {}\naverage_every = {}\nparameters = {}\n"
-      "race_seed = {}\nlearners = {}\n",
+      "algorithm = {}\nrounds = {}\nepisodes = {}\naverage_every = {}\npatience = {}\nasync = {}\n"
+      "open = {}\nparameters = {}\nrace_seed = {}\nlearners = {}\n",
       NameOf(options.algorithm), options.rounds, options.episodes, options.average_every,
-      num_parameters, race_seed, fmt::join(numbers, " "));
+      options.patience, options.async, options.open, num_parameters, race_seed,
+      fmt::join(numbers, " "));
 }
 
 Result<ServedRun> ServedRun::Open(const ServedSettings& settings, Store& store) {
@@ -72,22 +82,54 @@ Result<void> ServedRun::GoOn(const StoredRun& stored) {
   return {};
 }
 
-Result<void> ServedRun::Hear(const StepMessage& message) {
+Result<std::optional<StepAnswer>> ServedRun::Hear(const StepMessage& message) {
   FEDGEN_TRY(CheckSize(message, num_parameters_));
-  const int step = cloud_.state().step;
-  if (!FEDGEN_TRY(fedgen::Hear(message, cloud_))) {
-    // A repetition. What was answered rounds ago is not kept, and whoever repeats it has lost more
-    // than its last round.
-    if (StepOf(cloud_, message) >= cloud_.state().step || AnswerOf(cloud_, message)) return {};
-    return Error{ErrorCode::kMismatch,
-                 fmt::format("learner {}: repeats a round that the run has left behind, the run is "
-                             "in round {}",
-                             SpeakerOf(message).name(), cloud_.round() + 1)};
+  const int step = KeptStepOf(cloud_, message);
+  if (FEDGEN_TRY(fedgen::Hear(message, cloud_))) {
+    Keep(message, step);
+    return AnswerOf(cloud_, message);
   }
+  // A repetition. What was answered rounds ago is not kept.
+  if (const auto* round = std::get_if<RoundMessage>(&message);
+      round != nullptr && cloud_.NeedsAnotherAnswer(*round)) {
+    FEDGEN_TRY(Control(ControlMessage::Kind::kAnsweredAgain, round->learner));
+  }
+  std::optional<StepAnswer> answer = AnswerOf(cloud_, message);
+  const bool is_old = !cloud_.options().async && StepOf(cloud_, message) < cloud_.state().step;
+  if (answer || !is_old || !std::holds_alternative<RoundMessage>(message) ||
+      cloud_.options().patience > 0 || cloud_.options().open) {
+    return answer;
+  }
+  // Whoever repeats it has lost more than its last round.
+  return Error{ErrorCode::kMismatch,
+               fmt::format("learner {}: repeats a round that the run has left behind, the run is "
+                           "in round {}",
+                           SpeakerOf(message).name(), cloud_.round() + 1)};
+}
+
+Result<void> ServedRun::Control(ControlMessage::Kind kind, LearnerId learner) {
+  const ControlMessage message{kind, learner};
+  FEDGEN_TRY(cloud_.Receive(message));
+  Keep(message, kNoStep);
+  return {};
+}
+
+Result<void> ServedRun::LeaveOut(LearnerId learner) {
+  return Control(ControlMessage::Kind::kLeftOut, learner);
+}
+
+Result<void> ServedRun::Revoke(LearnerId learner) {
+  const Member* member = FindMember(cloud_.state().members, learner);
+  if (member == nullptr || member->standing == Standing::kRevoked) return {};
+  return Control(ControlMessage::Kind::kRevoked, learner);
+}
+
+void ServedRun::Keep(const StepMessage& message, int step) {
   StoredMessage kept;
   kept.sequence = ++sequence_;
-  kept.learner = SpeakerOf(message);
-  kept.step = step;
+  const auto* control = std::get_if<ControlMessage>(&message);
+  kept.learner = control != nullptr ? control->learner : SpeakerOf(message);
+  kept.step = step == kNoStep ? static_cast<int>(-sequence_) : step;
   kept.bytes = StepToBytes(message);
   kept.hash = Sha256Hex(kept.bytes);
   if (const auto* round = std::get_if<RoundMessage>(&message); round && round->submission) {
@@ -96,7 +138,6 @@ Result<void> ServedRun::Hear(const StepMessage& message) {
   }
   unsaved_bytes_ += kept.bytes.size();
   unsaved_.push_back(std::move(kept));
-  return {};
 }
 
 Result<void> ServedRun::Save() {

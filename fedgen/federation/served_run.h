@@ -17,12 +17,14 @@ namespace fedgen {
 // acknowledged.
 //
 //   ServedRun run = FEDGEN_TRY(ServedRun::Open(settings, store));   // new, or where it was
-//   FEDGEN_TRY(run.Hear(message));     // for as many messages as have come
-//   FEDGEN_TRY(run.Save());            // one write for all of them
-//   if (auto answer = run.AnswerTo(message)) ...
+//   auto answer = FEDGEN_TRY(run.Hear(message));   // for as many messages as have come
+//   FEDGEN_TRY(run.Save());                        // one write for all of them
+//   if (!answer) answer = run.AnswerTo(message);   // now or later
 //
-// Nobody may be told anything before Save() has succeeded. If it fails (a full disk) what was heard
-// stays unsaved, and a later Save() keeps it: nothing need be taken back, for nothing was answered.
+// Nobody may be told anything before Save() has succeeded. An answer that is there when a message
+// is heard is the one to give: where the order of messages matters, a later one would be another.
+// If it fails (a full disk) what was heard stays unsaved, and a later Save() keeps it: nothing need
+// be taken back, for nothing was answered.
 
 /// What a Cloud must know of a run.
 struct ServedSettings {
@@ -45,20 +47,27 @@ class ServedRun {
   /// settings. The store must outlive it.
   static Result<ServedRun> Open(const ServedSettings& settings, Store& store);
 
-  /// Hears a message. What is refused, and what is a repetition, changes nothing.
-  Result<void> Hear(const StepMessage& message);
+  /// Hears a message. What is refused, and what is a repetition, changes nothing, but that a
+  /// learner may be answered again and otherwise, which is kept too. Returns what there is to
+  /// answer already.
+  Result<std::optional<StepAnswer>> Hear(const StepMessage& message);
+  /// Goes on without this learner, which is one of cloud().Silent().
+  Result<void> LeaveOut(LearnerId learner);
+  /// Refuses this learner from now on. Somebody who is not part of the run is no error.
+  Result<void> Revoke(LearnerId learner);
   /// Puts everything that was heard onto the disk.
   Result<void> Save();
   bool saved() const { return unsaved_.empty(); }
+  std::size_t num_unsaved() const { return unsaved_.size(); }
   /// Bytes of messages that are not on the disk.
   std::size_t unsaved_bytes() const { return unsaved_bytes_; }
   /// What there is to answer. Requires saved().
   std::optional<StepAnswer> AnswerTo(const StepMessage& message) const;
-  /// Whether there will be an answer when what was heard is saved.
-  bool MayAnswer(const StepMessage& message) const { return HasAnswer(cloud_, message); }
 
   const Cloud& cloud() const { return cloud_; }
   const std::string& name() const { return name_; }
+  /// Of the last message that was heard.
+  std::int64_t sequence() const { return sequence_; }
 
   /// A snapshot is taken when at least this many bytes of messages have come since the last, and
   /// as many as it had itself: with very many learners it is large.
@@ -73,6 +82,8 @@ class ServedRun {
         cloud_(std::move(cloud)),
         store_(&store) {}
   Result<void> GoOn(const StoredRun& stored);
+  void Keep(const StepMessage& message, int step);
+  Result<void> Control(ControlMessage::Kind kind, LearnerId learner);
 
   std::string name_;
   std::string fingerprint_;

@@ -21,29 +21,34 @@ void ReadFields(std::size_t index, Reader& reader, StepMessage& message) {
   }
 }
 
+std::optional<Farewell> FarewellTo(const Cloud& cloud, LearnerId learner) {
+  const Member* member = FindMember(cloud.state().members, learner);
+  if (member == nullptr || member->standing != Standing::kLeft) return std::nullopt;
+  return Farewell{};
+}
+
 }  // namespace
 
 LearnerId SpeakerOf(const StepMessage& message) {
   return std::visit(Overloaded{[](const FinalMessage& m) { return m.final.learner; },
+                               [](const ControlMessage&) { return LearnerId::Cloud(); },
                                [](const auto& m) { return m.learner; }},
                     message);
 }
 
 int StepOf(const Cloud& cloud, const StepMessage& message) {
-  return std::visit(Overloaded{[](const JoinMessage&) { return 0; },
-                               [](const RoundMessage& m) { return 2 * m.round - 1; },
-                               [](const CloseMessage& m) { return 2 * m.round; },
-                               [&](const FinalMessage&) { return cloud.finish_step(); },
-                               [&](const RaceMessage&) { return cloud.race_step(); }},
-                    message);
+  return std::visit(
+      Overloaded{[](const JoinMessage&) { return 0; },
+                 [](const RoundMessage& m) { return 2 * m.round - 1; },
+                 [](const CloseMessage& m) { return 2 * m.round; },
+                 [&](const FinalMessage& m) { return cloud.FinishStepOf(m.final.learner); },
+                 [&](const RaceMessage& m) { return cloud.FinishStepOf(m.learner) + 1; },
+                 [](const auto&) { return kNoStep; }},
+      message);
 }
 
 Result<bool> Hear(const StepMessage& message, Cloud& cloud) {
-  // Whoever is heard for the first time in a step is no longer waited for, or completes it.
-  const int step = cloud.state().step;
-  const std::int64_t waiting = cloud.state().waiting;
-  FEDGEN_TRY(std::visit([&](const auto& m) { return cloud.Receive(m); }, message));
-  return cloud.state().step != step || cloud.state().waiting != waiting;
+  return std::visit([&](const auto& m) { return cloud.Receive(m); }, message);
 }
 
 std::optional<StepAnswer> AnswerOf(const Cloud& cloud, const StepMessage& message) {
@@ -53,19 +58,13 @@ std::optional<StepAnswer> AnswerOf(const Cloud& cloud, const StepMessage& messag
   };
   return std::visit(
       Overloaded{[&](const JoinMessage& m) { return wrap(cloud.WelcomeOf(m.learner)); },
-                 [&](const RoundMessage& m) { return wrap(cloud.AnswerTo(m.round)); },
-                 [&](const CloseMessage& m) { return wrap(cloud.EndingAfter(m.round)); },
+                 [&](const RoundMessage& m) { return wrap(cloud.AnswerTo(m.learner, m.round)); },
+                 [&](const CloseMessage& m) { return wrap(cloud.EndingAfter(m.learner, m.round)); },
                  [&](const FinalMessage&) { return wrap(cloud.FindFinalists()); },
-                 [&](const RaceMessage&) { return wrap(cloud.FindRaceAnswer()); }},
+                 [&](const RaceMessage&) { return wrap(cloud.FindRaceAnswer()); },
+                 [&](const LeaveMessage& m) { return wrap(FarewellTo(cloud, m.learner)); },
+                 [](const ControlMessage&) { return std::optional<StepAnswer>(); }},
       message);
-}
-
-bool HasAnswer(const Cloud& cloud, const StepMessage& message) {
-  // Of a round it is a policy, of the others some words; the finals of all are asked for once.
-  if (const auto* round = std::get_if<RoundMessage>(&message)) {
-    return cloud.AnswerTo(round->round) != nullptr;
-  }
-  return AnswerOf(cloud, message).has_value();
 }
 
 std::string StepToBytes(const StepMessage& message) {

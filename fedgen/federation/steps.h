@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,18 +12,25 @@
 
 namespace fedgen {
 
-// A message of a learner, whichever step of a run it belongs to, and what a Cloud answers.
+// A message to a Cloud, whichever step of a run it belongs to, and what the Cloud answers. All but
+// the last kind are learners'; nobody answers the Cloud's own.
 
-using StepMessage =
-    std::variant<JoinMessage, RoundMessage, CloseMessage, FinalMessage, RaceMessage>;
+using StepMessage = std::variant<JoinMessage, RoundMessage, CloseMessage, FinalMessage, RaceMessage,
+                                 LeaveMessage, ControlMessage>;
+
+/// To who leaves.
+struct Farewell {
+  friend void Fields(auto& /*archive*/, Is<Farewell> auto& /*farewell*/) {}
+};
 
 /// In the order of StepMessage.
-using StepAnswer = std::variant<Welcome, RoundAnswer, Ending, Finalists, RaceAnswer>;
+using StepAnswer = std::variant<Welcome, RoundAnswer, Ending, Finalists, RaceAnswer, Farewell>;
 
 /// Who says it.
 LearnerId SpeakerOf(const StepMessage& message);
 
-/// Which step of the Cloud it belongs to (fuse/cloud.h); the final one comes after the last round.
+/// Which step of its speaker it belongs to (fuse/cloud.h); kNoStep if to none.
+inline constexpr int kNoStep = std::numeric_limits<int>::max();
 int StepOf(const Cloud& cloud, const StepMessage& message);
 
 /// Hears it, as Cloud::Receive. Returns whether it is new: a repetition is not.
@@ -30,9 +38,6 @@ Result<bool> Hear(const StepMessage& message, Cloud& cloud);
 
 /// What there is to answer; nothing while somebody is still to be heard.
 std::optional<StepAnswer> AnswerOf(const Cloud& cloud, const StepMessage& message);
-
-/// Whether there is something to answer, which AnswerOf() would copy.
-bool HasAnswer(const Cloud& cloud, const StepMessage& message);
 
 /// As bytes and back: which of them it is, then its fields.
 std::string StepToBytes(const StepMessage& message);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "fedgen/federation/status.h"
 #include "fedgen/federation/steps.h"
 #include "fedgen/federation/wire.pb.h"
 
@@ -19,5 +20,8 @@ Result<StepMessage> FromWire(const v1::StepRequest& request);
 v1::StepReply ToWire(const std::optional<StepAnswer>& answer);
 /// Nothing if the Cloud is still waiting for others.
 Result<std::optional<StepAnswer>> FromWire(const v1::StepReply& reply);
+
+v1::StatusReply ToWire(const CloudStatus& status);
+CloudStatus FromWire(const v1::StatusReply& reply);
 
 }  // namespace fedgen

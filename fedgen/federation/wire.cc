@@ -131,6 +131,11 @@ void Put(const RaceMessage& m, v1::StepRequest* request) {
   Put(m.tallies, request->mutable_race()->mutable_tallies());
 }
 
+void Put(const LeaveMessage& /*m*/, v1::StepRequest* request) { request->mutable_leave(); }
+
+// What the Cloud says to itself does not travel.
+void Put(const ControlMessage& /*m*/, v1::StepRequest* /*request*/) {}
+
 std::vector<RaceTally> Get(const Tallies& from) {
   std::vector<RaceTally> tallies;
   tallies.reserve(static_cast<std::size_t>(from.size()));
@@ -170,6 +175,7 @@ void Put(const Welcome& welcome, v1::StepReply* to) {
   to->mutable_welcome()->set_origin(welcome.origin.index());
   Put(welcome.start, to->mutable_welcome()->mutable_start());
   to->mutable_welcome()->set_round(static_cast<std::uint32_t>(welcome.round));
+  to->mutable_welcome()->set_ending(static_cast<std::uint32_t>(welcome.ending));
 }
 
 void Put(const RoundAnswer& answer, v1::StepReply* reply) {
@@ -210,9 +216,11 @@ void Put(const RaceAnswer& answer, v1::StepReply* reply) {
   }
 }
 
+void Put(const Farewell& /*farewell*/, v1::StepReply* reply) { reply->mutable_farewell(); }
+
 Welcome Get(const v1::Welcome& from, Faults& faults) {
   return {LearnerId(from.origin()), faults.Numbers(from.start(), "start"),
-          faults.Round(from.round(), "round")};
+          faults.Round(from.round(), "round"), faults.HowItEnds(from.ending())};
 }
 
 RoundAnswer Get(const v1::RoundAnswer& from, Faults& faults) {
@@ -280,6 +288,9 @@ Result<StepMessage> FromWire(const v1::StepRequest& request) {
     case v1::StepRequest::kRace:
       message = RaceMessage{learner, Get(request.race().tallies())};
       break;
+    case v1::StepRequest::kLeave:
+      message = LeaveMessage{learner};
+      break;
     case v1::StepRequest::MESSAGE_NOT_SET:
       faults.Add("message", "is missing");
       break;
@@ -317,6 +328,9 @@ Result<std::optional<StepAnswer>> FromWire(const v1::StepReply& reply) {
       break;
     case v1::StepReply::kRace:
       answer = Get(reply.race());
+      break;
+    case v1::StepReply::kFarewell:
+      answer = Farewell{};
       break;
     case v1::StepReply::ANSWER_NOT_SET:
       faults.Add("answer", "is missing");

@@ -40,7 +40,7 @@ class Drawing {
     return tallies;
   }
   StepMessage Message() {
-    switch (Below(5)) {
+    switch (Below(6)) {
       case 0:
         return JoinMessage{Learner(), Theta(), Below(2) == 0 ? "" : std::string(64, 'a')};
       case 1: {
@@ -54,14 +54,17 @@ class Drawing {
         return CloseMessage{Learner(), Below(1000), Learner(), Below(2) == 0};
       case 3:
         return RaceMessage{Learner(), Tallies()};
+      case 4:
+        return LeaveMessage{Learner()};
       default:
         return FinalMessage{Submitted()};
     }
   }
   StepAnswer Answer() {
-    switch (Below(5)) {
+    switch (Below(6)) {
       case 0:
-        return Welcome{Learner(), Theta(), Below(1000)};
+        return Welcome{Learner(), Theta(), Below(1000),
+                       static_cast<Ending>(Below(NumValues(Ending{})))};
       case 1: {
         RoundAnswer a;
         a.round = Below(1000);
@@ -75,6 +78,8 @@ class Drawing {
       }
       case 2:
         return static_cast<Ending>(Below(NumValues(Ending{})));
+      case 4:
+        return Farewell{};
       case 3: {
         RaceAnswer a;
         for (int i = Below(4); i > 0; --i) a.parts.push_back({Learner(), Tallies()});
@@ -163,32 +168,67 @@ TEST(Wire, SaysWhatIsWrong) {
               HasSubstr("hash"));
 }
 
+std::set<std::string> FieldsOf(const google::protobuf::Descriptor* type) {
+  std::set<std::string> names;
+  for (int i = 0; i < type->field_count(); ++i) {
+    const google::protobuf::FieldDescriptor* field = type->field(i);
+    names.insert(type->name() + "." + field->name());
+    if (field->message_type() != nullptr) names.merge(FieldsOf(field->message_type()));
+  }
+  return names;
+}
+
 // The letter of docs/protocol.md: all that a learner can say, by name. A new field is a new thing
 // that leaves a learner, so it must be argued there first.
 TEST(Wire, HasNoPlaceForWorlds) {
-  std::set<std::string> names;
-  const std::function<void(const google::protobuf::Descriptor*)> collect =
-      [&](const google::protobuf::Descriptor* type) {
-        for (int i = 0; i < type->field_count(); ++i) {
-          const google::protobuf::FieldDescriptor* field = type->field(i);
-          names.insert(type->name() + "." + field->name());
-          if (field->message_type() != nullptr) collect(field->message_type());
-        }
-      };
-  collect(v1::EnterRequest::descriptor());
-  collect(v1::StepRequest::descriptor());
+  EXPECT_THAT(FieldsOf(v1::EnterRequest::descriptor()),
+              ::testing::UnorderedElementsAre("EnterRequest.run", "EnterRequest.learner",
+                                              "EnterRequest.version", "EnterRequest.settings"));
   EXPECT_THAT(
-      names,
+      FieldsOf(v1::StepRequest::descriptor()),
       ::testing::UnorderedElementsAre(
-          "EnterRequest.run", "EnterRequest.learner", "EnterRequest.version",
-          "EnterRequest.settings", "StepRequest.run", "StepRequest.learner", "StepRequest.join", "StepRequest.round",
-          "StepRequest.close", "StepRequest.final", "StepRequest.race", "StepRequest.signature",
-          "Join.theta", "Join.task", "Race.tallies", "Tally.episodes", "Tally.reached",
-          "Tally.cost", "Round.round", "Round.submission", "Round.judged", "Round.verdicts",
-          "Round.moved", "Round.episodes", "Close.round", "Close.origin", "Close.settled",
-          "Final.final", "Submission.learner", "Submission.round", "Submission.origin",
-          "Submission.y", "Submission.b", "Submission.theta", "Submission.hash", "Verdict.verifier",
+          "StepRequest.run", "StepRequest.learner", "StepRequest.join", "StepRequest.round",
+          "StepRequest.close", "StepRequest.final", "StepRequest.race", "StepRequest.leave", "StepRequest.signature",
+          "Join.theta", "Join.task", "Race.tallies", "Tally.episodes", "Tally.reached", "Tally.cost",
+          "Round.round", "Round.submission", "Round.judged", "Round.verdicts", "Round.moved",
+          "Round.episodes", "Close.round", "Close.origin", "Close.settled", "Final.final",
+          "Submission.learner", "Submission.round", "Submission.origin", "Submission.y",
+          "Submission.b", "Submission.theta", "Submission.hash", "Verdict.verifier",
           "Verdict.record", "Rank.bound", "Rank.learner", "Rank.round", "Rank.hash"));
+}
+
+// Anybody in the federation may see it: names, rounds, hashes and what an incumbent costs.
+TEST(Wire, TellsNoPolicyByItsStatus) {
+  EXPECT_THAT(FieldsOf(v1::StatusRequest::descriptor()),
+              ::testing::ElementsAre("StatusRequest.run"));
+  EXPECT_THAT(
+      FieldsOf(v1::StatusReply::descriptor()),
+      ::testing::UnorderedElementsAre(
+          "StatusReply.now", "StatusReply.version", "StatusReply.peer", "StatusReply.runs",
+          "RunStatus.run", "RunStatus.round", "RunStatus.phase", "RunStatus.ending",
+          "RunStatus.incumbent", "RunStatus.learners", "RunStatus.awaited", "RunStatus.members",
+          "IncumbentStatus.learner", "IncumbentStatus.round", "IncumbentStatus.y",
+          "IncumbentStatus.b", "IncumbentStatus.hash", "MemberStatus.learner", "MemberStatus.step",
+          "MemberStatus.settled", "MemberStatus.awaited", "MemberStatus.silence"));
+}
+
+TEST(Wire, BringsAStatusAsItWas) {
+  CloudStatus status{12.5, "fedgen 1", "learner-2", {}};
+  RunStatus run;
+  run.progress = {"run", 3, "close", 2, 1};
+  run.ending = "settled";
+  run.incumbent = Submission{LearnerId(1), 2, {}, 0.25, 0.125, {}, "ab"};
+  run.members = {{LearnerId(0), 5, true, true, 1.5}, {LearnerId(1), -1, false, false, {}}};
+  status.runs = {run, RunStatus{}};
+  const v1::StatusReply sent = ToWire(status);
+  const CloudStatus read = FromWire(sent);
+  EXPECT_EQ(ToWire(read).SerializeAsString(), sent.SerializeAsString());
+  ASSERT_EQ(read.runs.size(), 2U);
+  EXPECT_EQ(read.runs[0].progress, run.progress);
+  EXPECT_EQ(read.runs[0].incumbent->hash, "ab");
+  EXPECT_EQ(read.runs[0].members[0].silence, 1.5);
+  EXPECT_EQ(read.runs[0].members[1].silence, std::nullopt);
+  EXPECT_EQ(read.runs[1].incumbent, std::nullopt);
 }
 
 }  // namespace

@@ -53,8 +53,8 @@ Result<std::uint64_t> SeedOf(const std::string& run, const std::string& shared,
                                run, *difference, settings.store)};
     }
     if (settings.seed && *settings.seed != kept->seed) {
-      return Error{ErrorCode::kMismatch, fmt::format("--seed = {}: run {} was begun with another",
-                                                     *settings.seed, run)};
+      return Error{ErrorCode::kMismatch,
+                   fmt::format("--seed = {}: run {} was begun with another", *settings.seed, run)};
     }
     return kept->seed;
   }

@@ -28,7 +28,10 @@ bool Exists(const std::string& path) {
 
 // What the learner expects to share: what its owner has agreed to, or what was shared when it came.
 Result<std::string> Expected(const LearnerRunSettings& settings) {
-  if (!settings.agreed.empty()) return SharedText(FEDGEN_TRY(LoadShared(settings.agreed)));
+  if (!settings.agreed.empty()) {
+    const Config agreed = FEDGEN_TRY(LoadShared(settings.agreed));
+    return SharedText(agreed);
+  }
   const bool known = !settings.directory.empty() && Exists(SharedPath(settings.directory));
   if (!known) return std::string();
   return ReadFile(SharedPath(settings.directory), kMaxSharedBytes);
@@ -50,9 +53,8 @@ Result<LearnerRun> Begin(const LearnerRunSettings& settings, const Entered& ente
   if (settings.secret.empty()) {
     begin_with.push_back({"secret.key", SecretToText(secret), Access::kOwner});
   }
-  LocalRun local =
-      FEDGEN_TRY(StartRun(std::move(config), HomeSeed(secret), entered.run, directory,
-                          OtherBodies::kRefuse, std::move(begin_with)));
+  LocalRun local = FEDGEN_TRY(StartRun(std::move(config), HomeSeed(secret), entered.run, directory,
+                                       OtherBodies::kRefuse, std::move(begin_with)));
   return LearnerRun{
       std::move(local), {settings.learner, secret}, entered.run, settings.certifying, false};
 }
@@ -61,18 +63,16 @@ Result<LearnerRun> GoOn(const LearnerRunSettings& settings, const Entered& enter
                         const std::string& directory) {
   LocalRun local = FEDGEN_TRY(ReopenRun(directory));
   NameKeptPolicies(config);
-  if (const auto difference =
-          FindDifference(config.resolved, local.experiment.config.resolved)) {
-    return Error{ErrorCode::kMismatch,
-                 fmt::format("{}: {}, as the run in {} was begun", settings.own, *difference,
-                             directory)};
+  if (const auto difference = FindDifference(config.resolved, local.experiment.config.resolved)) {
+    return Error{ErrorCode::kMismatch, fmt::format("{}: {}, as the run in {} was begun",
+                                                   settings.own, *difference, directory)};
   }
   const std::string path = settings.secret.empty() ? SecretPath(directory) : settings.secret;
   const Key secret = FEDGEN_TRY(LoadSecret(path));
   if (HomeSeed(secret) != local.identity.seed) {
-    return Error{ErrorCode::kMismatch,
-                 fmt::format("{}: is not the secret that the run in {} was begun with", path,
-                             directory)};
+    return Error{
+        ErrorCode::kMismatch,
+        fmt::format("{}: is not the secret that the run in {} was begun with", path, directory)};
   }
   return LearnerRun{
       std::move(local), {settings.learner, secret}, entered.run, settings.certifying, true};
@@ -103,8 +103,7 @@ std::vector<RaceTally> SumParts(const Experiment& experiment, const Finalists& f
   const RaceCourse course = CourseOf(experiment, finalists.seed);
   std::vector<RaceTally> sums(racers.size());
   for (std::size_t part = 0; part < finalists.racers.size(); ++part) {
-    const auto heard =
-        std::ranges::find(answer.parts, finalists.racers[part], &RacePart::learner);
+    const auto heard = std::ranges::find(answer.parts, finalists.racers[part], &RacePart::learner);
     const bool known = heard != answer.parts.end() && heard->tallies.size() == racers.size();
     const std::vector<RaceTally> tallies =
         known ? heard->tallies : DrivePart(course, racers, part, finalists.racers.size(), {});

@@ -53,8 +53,8 @@ Result<Key> LoadSecret(const std::string& path) {
 Result<Key> LoadOrDrawSecret(const std::string& path) {
   std::error_code code;
   if (!std::filesystem::exists(path, code)) {
-    FEDGEN_TRY(WriteFileAtomically(path, SecretToText(DrawSecret()), IfExists::kRefuse,
-                                   Access::kOwner));
+    FEDGEN_TRY(
+        WriteFileAtomically(path, SecretToText(DrawSecret()), IfExists::kRefuse, Access::kOwner));
   }
   return LoadSecret(path);
 }

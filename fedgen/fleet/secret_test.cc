@@ -35,7 +35,8 @@ TEST(Secret, IsRefusedIfOthersMayReadItOrIfItIsNone) {
   EXPECT_EQ(*LoadSecret(path), Key(7));
   ASSERT_EQ(::chmod(path.c_str(), 0640), 0);
   EXPECT_THAT(LoadSecret(path).error().message, HasSubstr("only its owner may read it"));
-  for (const char* text : {"", "7\n", "000000000000000g\n", "0000000000000007", "00000000000000070\n"}) {
+  for (const char* text :
+       {"", "7\n", "000000000000000g\n", "0000000000000007", "00000000000000070\n"}) {
     ASSERT_TRUE(WriteFileAtomically(path, text, IfExists::kReplace, Access::kOwner));
     EXPECT_THAT(LoadSecret(path).error().message, HasSubstr("must hold 16 hexadecimal digits"))
         << text;

@@ -74,7 +74,8 @@ Result<void> CheckOwners(File file, const Owners& owners, const std::string& nam
     const std::string path = prefix + key;
     const auto wrong = [&](std::string_view rule) {
       const std::string where = value.line > 0 ? fmt::format("{}:{}", name, value.line) : "--set";
-      return Error{ErrorCode::kConfig, Printable(fmt::format("{}: {}: {}", where, path, rule))};
+      return Error{ErrorCode::kConfig,
+                   Printable(fmt::format("{}: {}: {}", where, path, rule), 300)};
     };
     if (path == "learners") {
       return wrong("is for learners in one process; here each has a file of its own");
@@ -157,7 +158,8 @@ Result<Config> ParseShared(std::string_view text, const std::string& name,
 }
 
 Result<Config> LoadShared(const std::string& path, std::span<const std::string> overrides) {
-  return ParseShared(FEDGEN_TRY(ReadText(path)), path, overrides);
+  const std::string text = FEDGEN_TRY(ReadText(path));
+  return ParseShared(text, path, overrides);
 }
 
 Result<Config> ParseOwn(const std::string& shared, std::string_view text, const std::string& name,
@@ -183,7 +185,8 @@ Result<Config> ParseOwn(const std::string& shared, std::string_view text, const 
 }
 
 Result<Config> LoadOwn(const std::string& shared, const std::string& path, LearnerId learner) {
-  Config config = FEDGEN_TRY(ParseOwn(shared, FEDGEN_TRY(ReadText(path)), path, learner));
+  const std::string text = FEDGEN_TRY(ReadText(path));
+  Config config = FEDGEN_TRY(ParseOwn(shared, text, path, learner));
   config.directory = std::filesystem::path(path).parent_path().string();
   return config;
 }

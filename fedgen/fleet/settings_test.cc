@@ -19,15 +19,18 @@ std::string MessageOf(const Result<Config>& config) {
 }
 
 TEST(Settings, AKeyInTheWrongFileIsAnError) {
-  EXPECT_EQ(MessageOf(ParseShared("[robot]\nspeed = 2\n[learner]\nworlds = 5\n", "run.toml")),
-            "run.toml:4: learner.worlds: is a learner's own: it belongs into the learner's own file");
+  EXPECT_EQ(
+      MessageOf(ParseShared("[robot]\nspeed = 2\n[learner]\nworlds = 5\n", "run.toml")),
+      "run.toml:4: learner.worlds: is a learner's own: it belongs into the learner's own file");
   EXPECT_EQ(MessageOf(ParseShared("[world.random_discs]\ncount = 5\n", "run.toml")),
             "run.toml:2: world.random_discs.count: is a learner's own: it belongs into the "
             "learner's own file");
-  EXPECT_EQ(MessageOf(ParseShared("[[learners]]\nworlds = 5\n", "run.toml")),
-            "run.toml:1: learners: is for learners in one process; here each has a file of its own");
-  EXPECT_EQ(MessageOf(ParseOwn("", "[federation]\nrounds = 7\n", "mine.toml", LearnerId(0))),
-            "mine.toml:2: federation.rounds: is shared by the run: it belongs into the Cloud's file");
+  EXPECT_EQ(
+      MessageOf(ParseShared("[[learners]]\nworlds = 5\n", "run.toml")),
+      "run.toml:1: learners: is for learners in one process; here each has a file of its own");
+  EXPECT_EQ(
+      MessageOf(ParseOwn("", "[federation]\nrounds = 7\n", "mine.toml", LearnerId(0))),
+      "mine.toml:2: federation.rounds: is shared by the run: it belongs into the Cloud's file");
   EXPECT_EQ(MessageOf(ParseOwn("", "[lidar]\nfan = \"symmetric\"\n", "mine.toml", LearnerId(0))),
             "mine.toml:2: lidar.fan: is shared by the run: it belongs into the Cloud's file");
   EXPECT_EQ(MessageOf(ParseShared("", "run.toml", std::vector<std::string>{"learner.worlds=5"})),
@@ -47,9 +50,8 @@ TEST(Settings, OtherMistakesAreThoseOfAnyConfiguration) {
 
 // What the Cloud says about what is the learner's own does not reach it.
 TEST(Settings, TheCloudCannotSetALearnersOwn) {
-  const Result<Config> config =
-      ParseOwn("[learner]\nworlds = 5\n[robot]\nspeed = 2\n", "[learner]\npairs = 7\n", "mine.toml",
-               LearnerId(1));
+  const Result<Config> config = ParseOwn("[learner]\nworlds = 5\n[robot]\nspeed = 2\n",
+                                         "[learner]\npairs = 7\n", "mine.toml", LearnerId(1));
   ASSERT_TRUE(config) << config.error().message;
   EXPECT_EQ(config->learner.worlds, Config().learner.worlds);
   EXPECT_EQ(config->learner.estimator.pairs, 7);
@@ -57,7 +59,8 @@ TEST(Settings, TheCloudCannotSetALearnersOwn) {
 }
 
 TEST(Settings, WhoJoinsLaterMayHaveAnyNumber) {
-  const Result<Config> config = ParseOwn("[federation]\nlearners = 3\n", "", "mine.toml", LearnerId(6));
+  const Result<Config> config =
+      ParseOwn("[federation]\nlearners = 3\n", "", "mine.toml", LearnerId(6));
   ASSERT_TRUE(config) << config.error().message;
   EXPECT_EQ(config->num_learners, 7);
 }

@@ -26,8 +26,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMaxPemBytes = std::size_t{1} << 20;
-
 std::int64_t SystemSeconds() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   return std::chrono::duration_cast<std::chrono::seconds>(now).count();
@@ -54,14 +52,19 @@ void NamePoliciesFromAnywhere(Config& config) {
   Resolve(config);
 }
 
-// Everybody's directory has what TLS needs.
-Result<void> MakeCertificates(const std::string& directory, int num_learners) {
-  FEDGEN_TRY(MakeThrowAway(directory, num_learners, SystemSeconds()));
-  const std::string authority = FEDGEN_TRY(ReadFile(directory + "/ca.pem", kMaxPemBytes));
-  FEDGEN_TRY(WriteNew(directory + "/cloud/ca.pem", authority));
-  for (int learner = 1; learner <= num_learners; ++learner) {
-    FEDGEN_TRY(WriteNew(fmt::format("{}/{}/ca.pem", directory, NodeOf(learner)), authority));
+// All of a federation's files, in a directory that is not its own yet.
+Result<void> Fill(const Config& config, std::uint64_t seed, const std::string& directory) {
+  FEDGEN_TRY(WriteNew(directory + "/run.toml", SharedText(config)));
+  for (const Seat& seat : SeatsOf(config.training, Key(seed))) {
+    const std::string node = NodeOf(static_cast<int>(seat.id.number()));
+    FEDGEN_TRY(WriteNew(fmt::format("{}/mine/{}.toml", directory, node), OwnText(config, seat.id)));
+    FEDGEN_TRY(WriteNew(fmt::format("{}/secrets/{}.key", directory, node),
+                        SecretToText(seat.secret), Access::kOwner));
   }
+  FEDGEN_TRY(MakeThrowAway(directory + "/tls", config.num_learners, SystemSeconds()));
+  std::error_code code;
+  fs::create_directories(directory + "/cloud", code);
+  if (code) return Error{ErrorCode::kIo, fmt::format("{}/cloud: {}", directory, code.message())};
   return {};
 }
 
@@ -76,21 +79,19 @@ Result<Federation> PrepareFederation(const Config& config, std::uint64_t seed,
   }
   Config anywhere = config;
   NamePoliciesFromAnywhere(anywhere);
-  const Federation federation{directory, config.num_learners, seed};
-  const std::string shared = SharedText(anywhere);
-  FEDGEN_TRY(ParseShared(shared, directory + "/run.toml"));
-  FEDGEN_TRY(WriteNew(directory + "/run.toml", shared));
-  for (const Seat& seat : SeatsOf(anywhere.training, Key(seed))) {
-    const std::string node = NodeOf(static_cast<int>(seat.id.number()));
-    FEDGEN_TRY(
-        WriteNew(fmt::format("{}/mine/{}.toml", directory, node), OwnText(anywhere, seat.id)));
-    FEDGEN_TRY(WriteNew(fmt::format("{}/secrets/{}.key", directory, node),
-                        SecretToText(seat.secret), Access::kOwner));
+  FEDGEN_TRY(ParseShared(SharedText(anywhere), "run.toml"));
+  // Filled under another name, so that it is either there or not.
+  const std::string filling = fmt::format("{}.{}.0", directory, ::getpid());
+  Result<void> done = Fill(anywhere, seed, filling);
+  if (done) {
+    fs::rename(filling, directory, code);
+    if (code) done = Error{ErrorCode::kIo, fmt::format("{}: {}", directory, code.message())};
   }
-  FEDGEN_TRY(MakeCertificates(directory + "/tls", federation.num_learners));
-  fs::create_directories(directory + "/cloud", code);
-  if (code) return Error{ErrorCode::kIo, fmt::format("{}/cloud: {}", directory, code.message())};
-  return federation;
+  if (!done) {
+    fs::remove_all(filling, code);
+    return done.error();
+  }
+  return Federation{directory, config.num_learners, seed};
 }
 
 std::vector<std::string> CloudWords(const Federation& federation, int port) {

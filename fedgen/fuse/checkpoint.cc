@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <tuple>
 
 #include "fedgen/base/hash.h"
 
@@ -61,7 +62,7 @@ std::string FindWrongCount(const CloudState& s) {
   if (s.members.empty()) return "knows no learner";
   const bool possible = s.step >= 0 && s.round >= 0 && s.round <= s.step / 2 && s.waiting >= 0 &&
                         s.waiting <= num_members && s.answer.round >= 0;
-  if (!possible) return "its step is impossible";
+  if (!possible || s.heard < 0 || s.incumbents < 0) return "its step is impossible";
   const auto is_member = [&](LearnerId id) { return FindMember(s.members, id) != nullptr; };
   const auto in_order = [](const Member& a, const Member& b) { return a.id < b.id; };
   if (std::ranges::adjacent_find(s.members, std::not_fn(in_order)) != s.members.end()) {
@@ -69,7 +70,8 @@ std::string FindWrongCount(const CloudState& s) {
   }
   for (const Member& member : s.members) {
     const bool sound = is_member(member.origin) && is_member(member.initial_origin) &&
-                       member.episodes >= 0 && member.step >= -1 && member.step <= s.step;
+                       member.episodes >= 0 && member.step >= -1 && member.joined >= kUndecided &&
+                       member.told >= kUndecided && member.seen >= 0;
     if (!sound) return "a learner's counts contradict each other";
   }
   for (const RacePart& part : s.parts) {
@@ -220,8 +222,10 @@ Result<void> Restore(const HostCheckpoint& checkpoint, const std::string& finger
 Result<void> Restore(const CloudCheckpoint& checkpoint, const std::string& fingerprint,
                      const std::string& name, Cloud& cloud) {
   FEDGEN_TRY(CheckFingerprint(checkpoint.fingerprint, fingerprint, name));
-  if (!std::ranges::equal(checkpoint.cloud.members, cloud.state().members, {}, &Member::id,
-                          &Member::id)) {
+  // Others may have joined a run that is open.
+  const auto& [saved, wanted] = std::tie(checkpoint.cloud.members, cloud.state().members);
+  const bool complete = std::ranges::includes(saved, wanted, {}, &Member::id, &Member::id);
+  if (!complete || (saved.size() > wanted.size() && !cloud.options().open)) {
     return OtherLearners(name);
   }
   cloud.set_state(checkpoint.cloud);

@@ -274,7 +274,7 @@ TEST(CloudCheckpoint, ThatContradictsItselfIsOneLine) {
       {"out of order", [](CloudState& s) { s.members[1] = s.members[0]; }},
       {"contradict", [](CloudState& s) { s.members.front().origin = LearnerId(9); }},
       {"contradict", [](CloudState& s) { s.members.front().episodes = -3; }},
-      {"contradict", [](CloudState& s) { s.members.front().step = s.step + 1; }},
+      {"contradict", [](CloudState& s) { s.members.front().step = -2; }},
       {"race", [](CloudState& s) { s.parts = {{LearnerId(9), {{1, 1, 0}}}}; }},
       {"race", [](CloudState& s) { s.parts = {{LearnerId(0), {}}}; }},
       {"record", [](CloudState& s) { s.knowledge.records.begin()->second.theta[0] += 1; }},

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 
 #include "fedgen/base/check.h"
 #include "fedgen/base/hash.h"
@@ -13,16 +14,10 @@
 namespace fedgen {
 namespace {
 
-constexpr int kJoin = 0;
+constexpr int kJoinStep = 0;
 constexpr std::int64_t kMaxEpisodes = 1'000'000'000'000;  // of a learner; a million can be added
 constexpr int SubmitStep(int round) { return 2 * round - 1; }
 constexpr int CloseStep(int round) { return 2 * round; }
-
-Error Refused(LearnerId learner, const std::string& problem) {
-  return {ErrorCode::kMismatch, fmt::format("learner {}: {}", learner.name(), problem)};
-}
-
-Error Stranger(LearnerId learner) { return Refused(learner, "is not part of this run"); }
 
 ShortHash ShortHashOf(std::string_view hexadecimal) {
   const auto digit = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
@@ -34,7 +29,26 @@ ShortHash ShortHashOf(std::string_view hexadecimal) {
   return hash;
 }
 
+void Remember(Member& member, int step, const ShortHash& hash) {
+  // A host that was killed repeats its last round, two steps, and no more.
+  const auto gap = std::min<std::ptrdiff_t>(step - member.step, std::ssize(member.heard));
+  std::shift_right(member.heard.begin(), member.heard.end(), gap);
+  std::fill_n(member.heard.begin(), gap, ShortHash{});
+  member.heard[0] = hash;
+  member.step = step;
+}
+
+bool IsHere(const Member& member) {
+  return member.standing == Standing::kPresent && member.step >= kJoinStep;
+}
+
 }  // namespace
+
+Error Cloud::Refused(LearnerId learner, const std::string& problem) {
+  return {ErrorCode::kMismatch, fmt::format("learner {}: {}", learner.name(), problem)};
+}
+
+Error Cloud::Stranger(LearnerId learner) { return Refused(learner, "is not part of this run"); }
 
 const Member* FindMember(std::span<const Member> members, LearnerId id) {
   const auto found = std::ranges::lower_bound(members, id, {}, &Member::id);
@@ -56,6 +70,8 @@ Cloud::Cloud(const FederationOptions& options, std::span<const LearnerId> learne
   state_.waiting = static_cast<std::int64_t>(state_.members.size());
 }
 
+// ---- Who speaks, and what is heard --------------------------------------------------------------
+
 Member* Cloud::Find(LearnerId learner) {
   return const_cast<Member*>(FindMember(state_.members, learner));  // NOLINT(*const-cast)
 }
@@ -64,32 +80,286 @@ bool Cloud::IsMember(LearnerId learner) const {
   return FindMember(state_.members, learner) != nullptr;
 }
 
-// The member if what it says is new, nothing if it is a repetition.
-Result<Member*> Cloud::Hear(int step, LearnerId learner, const std::string& bytes) {
+Result<Member*> Cloud::Speaker(LearnerId learner) {
   Member* member = Find(learner);
   if (member == nullptr) return Stranger(learner);
-  if (step > state_.step) return Refused(learner, "speaks of a round that has not begun");
-  const ShortHash hash = ShortHashOf(Sha256Hex(bytes));
-  if (step > member->step) {
-    if (step < state_.step) return nullptr;
-    // A host that was killed repeats its last round, two steps, and no more.
-    const auto gap = std::min<std::ptrdiff_t>(step - member->step, std::ssize(member->heard));
-    std::shift_right(member->heard.begin(), member->heard.end(), gap);
-    std::fill_n(member->heard.begin(), gap, ShortHash{});
-    member->heard[0] = hash;
-    member->step = step;
-    return member;
-  }
-  const auto ago = static_cast<std::size_t>(member->step - step);
-  if (ago >= member->heard.size()) return nullptr;  // of long ago; it was answered then
-  if (member->heard[ago] != hash) return Refused(learner, "says something else than before");
-  return nullptr;
+  if (member->standing == Standing::kRevoked) return Refused(learner, "its certificate is revoked");
+  if (member->standing == Standing::kLeft) return Refused(learner, "has left the run");
+  return member;
 }
+
+Result<Cloud::Hearing> Cloud::HearAgain(int step, const Member& member, const ShortHash& hash) {
+  const auto ago = static_cast<std::size_t>(member.step - step);
+  if (ago >= member.heard.size() || member.heard[ago] == ShortHash{}) return Hearing::kRepeated;
+  if (member.heard[ago] != hash) return Refused(member.id, "says something else than before");
+  return Hearing::kRepeated;
+}
+
+Result<Cloud::Hearing> Cloud::HearInStep(int step, Member& member, const ShortHash& hash) {
+  if (step > state_.step) return Refused(member.id, "speaks of a round that has not begun");
+  if (step <= member.step) return HearAgain(step, member, hash);
+  const bool is_late = step < state_.step;
+  if (is_late && !is_tolerant()) return Hearing::kRepeated;
+  Remember(member, step, hash);
+  ComeBack(member);
+  if (is_late) return Hearing::kLate;
+  Await(member, false);
+  ++state_.heard;
+  return Hearing::kNew;
+}
+
+// In an asynchronous run everybody has steps of its own, but for the first.
+Result<Cloud::Hearing> Cloud::Hear(int step, Member& member, const std::string& bytes) {
+  const ShortHash hash = ShortHashOf(Sha256Hex(bytes));
+  if (!options_.async || state_.step == kJoinStep) return HearInStep(step, member, hash);
+  if (step <= member.step) return HearAgain(step, member, hash);
+  if (step > member.step + 1 || member.closing) {
+    return Refused(member.id, "speaks of a round that has not begun");
+  }
+  Remember(member, step, hash);
+  ComeBack(member);
+  return Hearing::kNew;
+}
+
+// Who was left out is awaited again: at once where there are no steps, else from the next submit.
+void Cloud::ComeBack(Member& member) {
+  if (member.standing == Standing::kLeftOut) member.standing = Standing::kPresent;
+  const bool runs = options_.async && phase() == Phase::kFinish;
+  if (runs && !member.awaited && member.step < FinishStepOf(member.id)) Await(member, true);
+}
+
+void Cloud::Await(Member& member, bool awaited) {
+  running_ -= Runs(member) ? 1 : 0;
+  state_.waiting += (awaited ? 1 : 0) - (member.awaited ? 1 : 0);
+  member.awaited = awaited;
+  running_ += Runs(member) ? 1 : 0;
+}
+
+std::vector<LearnerId> Cloud::Silent() const {
+  std::vector<LearnerId> silent;
+  for (const Member& member : state_.members) {
+    if (member.awaited && !member.closing) silent.push_back(member.id);
+  }
+  return silent;
+}
+
+Result<bool> Cloud::Receive(const ControlMessage& message) {
+  Member* member = FEDGEN_TRY(Speaker(message.learner));
+  switch (message.kind) {
+    case ControlMessage::Kind::kLeftOut:
+      if (!member->awaited || member->closing) return Refused(member->id, "is not waited for");
+      member->standing = Standing::kLeftOut;
+      break;
+    case ControlMessage::Kind::kRevoked:
+      member->standing = Standing::kRevoked;
+      break;
+    case ControlMessage::Kind::kAnsweredAgain:
+      return AnswerAgain(*member);
+  }
+  AwaitNoMore(*member);
+  return true;
+}
+
+// In this step and in those that follow.
+void Cloud::AwaitNoMore(Member& member) {
+  Await(member, false);
+  closing_ -= member.closing ? 1 : 0;
+  member.closing = false;
+  CompleteIfAllAreHeard();
+}
+
+Result<bool> Cloud::Receive(const LeaveMessage& message) {
+  Member* member = Find(message.learner);
+  if (member != nullptr && member->standing == Standing::kLeft) return false;
+  member = FEDGEN_TRY(Speaker(message.learner));
+  if (!options_.open) return Refused(message.learner, "may not leave: the run is not open");
+  member->standing = Standing::kLeft;
+  AwaitNoMore(*member);
+  return true;
+}
+
+// ---- Steps --------------------------------------------------------------------------------------
+
+Cloud::Phase Cloud::phase() const {
+  if (state_.step == kJoinStep) return Phase::kJoin;
+  if (!options_.async && state_.ending == Ending::kNotYet) {
+    return state_.step % 2 == 1 ? Phase::kSubmit : Phase::kClose;
+  }
+  if (state_.step <= finish_step()) return Phase::kFinish;
+  return state_.step == finish_step() + 1 ? Phase::kRace : Phase::kOver;
+}
+
+bool Cloud::finals_are_known() const { return phase() == Phase::kRace || phase() == Phase::kOver; }
+
+int Cloud::FinishStepOf(LearnerId learner) const {
+  if (!options_.async) return finish_step();
+  const Member* member = FindMember(state_.members, learner);
+  const bool is_over = member != nullptr && member->ending != Ending::kNotYet;
+  return is_over ? SubmitStep(member->told + 1) : std::numeric_limits<int>::max() - 1;
+}
+
+// A step in which nobody is heard is not complete, unless what it is about was said before it.
+void Cloud::CompleteIfAllAreHeard() {
+  if (options_.async && phase() == Phase::kFinish) SettleIfNobodyRuns();
+  if (state_.waiting > 0) return;
+  switch (phase()) {
+    case Phase::kJoin:
+      if (state_.heard == 0) return;
+      CompleteJoin();
+      break;
+    case Phase::kSubmit:
+      if (state_.heard == 0) return;
+      CompleteSubmit();
+      break;
+    case Phase::kClose:
+      CompleteClose();
+      break;
+    case Phase::kFinish:
+      if (state_.finals.empty()) return;
+      CompleteFinish();
+      break;
+    case Phase::kRace:
+      if (!somebody_races()) return;
+      CompleteRace();
+      break;
+    case Phase::kOver:
+      return;
+  }
+  TakeNextStep();
+}
+
+void Cloud::TakeNextStep() {
+  const int before = state_.step++;
+  const Phase next = phase();
+  for (Member& member : state_.members) {
+    member.awaited = IsHere(member) && next != Phase::kOver &&
+                     (next != Phase::kClose || member.step == before) &&
+                     (next != Phase::kRace || member.races);
+  }
+  state_.mean = {};
+  state_.gathering = {};
+  state_.measured_anew = false;
+  state_.heard = 0;
+  Count();
+}
+
+// What follows from members.
+void Cloud::Count() {
+  state_.waiting = std::ranges::count_if(state_.members, &Member::awaited);
+  running_ = std::ranges::count_if(state_.members, [&](const Member& m) { return Runs(m); });
+  closing_ = std::ranges::count_if(state_.members, &Member::closing);
+}
+
+void Cloud::set_state(CloudState state) {
+  state_ = std::move(state);
+  Count();
+  const bool may_go_on = !options_.async && state_.ending != Ending::kNotYet;
+  if (may_go_on && state_.finals.empty()) state_.ending = FindEnding();
+}
+
+// Who comes late goes on after it; unknown while a round is being closed.
+int Cloud::RoundToGoOnFrom() const { return phase() == Phase::kClose ? kUndecided : state_.round; }
+
+// ---- Join ---------------------------------------------------------------------------------------
 
 bool Cloud::IsPolicy(std::span<const float> theta) const {
   return theta.size() == state_.num_parameters &&
          std::ranges::all_of(theta, [](float value) { return std::isfinite(value); });
 }
+
+Result<void> Cloud::Check(const JoinMessage& message) const {
+  const bool may_join = IsMember(message.learner) || (options_.open && !message.learner.is_cloud());
+  if (!may_join) return Stranger(message.learner);
+  const bool is_first = state_.num_parameters == 0;
+  const bool is_finite =
+      std::ranges::all_of(message.theta, [](float x) { return std::isfinite(x); });
+  if (message.theta.empty() || !is_finite || (!is_first && !IsPolicy(message.theta))) {
+    return Refused(message.learner, "begins with a policy of another size than the others");
+  }
+  return {};
+}
+
+Result<bool> Cloud::Receive(const JoinMessage& message) {
+  FEDGEN_TRY(Check(message));
+  if (!IsMember(message.learner)) {
+    const auto at = std::ranges::lower_bound(state_.members, message.learner, {}, &Member::id);
+    Member newcomer;
+    newcomer.id = newcomer.initial_origin = newcomer.origin = message.learner;
+    newcomer.awaited = false;
+    state_.members.insert(at, newcomer);
+  }
+  Member* member = FEDGEN_TRY(Speaker(message.learner));
+  const bool is_late = state_.step > kJoinStep;
+  if (FEDGEN_TRY(Hear(kJoinStep, *member, ToBytes(message))) == Hearing::kRepeated) return false;
+  state_.num_parameters = message.theta.size();
+  member->begins_with = ShortHashOf(HashOf(message.theta));
+  if (state_.task.empty() && !state_.tasks_differ) state_.task = message.task;  // the first
+  if (message.task.empty() || message.task != state_.task) {
+    state_.tasks_differ = true;
+    state_.task.clear();
+  }
+  if (is_late) {
+    member->joined = options_.async ? 0 : RoundToGoOnFrom();
+    if (options_.async && finals_are_known()) member->ending = state_.ending;
+    member->initial_origin = member->origin = OriginOf(*member);
+    return true;
+  }
+  if (state_.start.empty() || message.learner < state_.starter) {
+    state_.starter = message.learner;
+    state_.start = message.theta;
+  }
+  CompleteIfAllAreHeard();
+  return true;
+}
+
+// Who begins with the same policy has the same origin.
+void Cloud::CompleteJoin() {
+  std::vector<Member*> alike;
+  alike.reserve(state_.members.size());
+  for (Member& member : state_.members) {
+    if (member.step >= kJoinStep) alike.push_back(&member);
+  }
+  std::ranges::stable_sort(alike, {}, &Member::begins_with);
+  const Member* first = alike.front();
+  for (Member* member : alike) {
+    if (member->begins_with != first->begins_with) first = member;
+    const bool one_start = options_.algorithm == Algorithm::kFedAvg;
+    member->initial_origin = one_start ? state_.starter : first->id;
+    member->origin = member->initial_origin;
+  }
+  FindAverageOrigin();
+}
+
+LearnerId Cloud::OriginOf(const Member& beginner) const {
+  if (options_.algorithm == Algorithm::kFedAvg) return state_.starter;
+  for (const Member& member : state_.members) {
+    const bool is_other = member.id != beginner.id && member.step >= kJoinStep;
+    if (is_other && member.begins_with == beginner.begins_with) return member.initial_origin;
+  }
+  return beginner.id;
+}
+
+// Policies of one origin lie in one basin, where a mean makes sense. The smallest of the commonest.
+void Cloud::FindAverageOrigin() {
+  std::vector<LearnerId> origins;
+  origins.reserve(state_.members.size());
+  for (const Member& member : state_.members) {
+    if (IsHere(member)) origins.push_back(member.origin);
+  }
+  std::ranges::sort(origins);
+  state_.average_origin.reset();
+  std::ptrdiff_t most = 1;  // one is no mean
+  for (auto first = origins.begin(); first != origins.end();) {
+    const auto next = std::upper_bound(first, origins.end(), *first);
+    if (next - first > most) {
+      most = next - first;
+      state_.average_origin = *first;
+    }
+    first = next;
+  }
+}
+
+// ---- Submit -------------------------------------------------------------------------------------
 
 Result<void> Cloud::Check(const Submission& s) const {
   const bool sound = IsPolicy(s.theta) && s.hash == HashOf(s.theta) && s.y >= 0 && s.y <= 1 &&
@@ -103,58 +373,10 @@ Result<void> Cloud::Check(const Submission& s) const {
                      : "submits what is no measurement of a policy of this run");
 }
 
-// One more was heard. The last completes the step.
-void Cloud::Count(void (Cloud::*complete)()) {
-  if (--state_.waiting > 0) return;
-  (this->*complete)();
-  ++state_.step;
-  state_.waiting = state_.ending != Ending::kNotYet && state_.step == race_step()
-                       ? std::ranges::count_if(state_.members, &Member::races)
-                       : static_cast<std::int64_t>(state_.members.size());
-  state_.mean = {};
-  state_.gathering = {};
-  state_.measured_anew = false;
-}
-
-Result<void> Cloud::Receive(const JoinMessage& message) {
-  if (!IsMember(message.learner)) return Stranger(message.learner);
-  if (state_.num_parameters == 0) state_.num_parameters = message.theta.size();
-  if (message.theta.empty() || !IsPolicy(message.theta)) {
-    return Refused(message.learner, "begins with a policy of another size than the others");
-  }
-  Member* member = FEDGEN_TRY(Hear(kJoin, message.learner, ToBytes(message)));
-  if (member == nullptr) return {};
-  member->begins_with = ShortHashOf(HashOf(message.theta));
-  if (message.learner == state_.members.front().id) state_.start = message.theta;
-  if (state_.task.empty() && !state_.tasks_differ) state_.task = message.task;  // the first
-  if (message.task.empty() || message.task != state_.task) {
-    state_.tasks_differ = true;
-    state_.task.clear();
-  }
-  Count(&Cloud::CompleteJoin);
-  return {};
-}
-
-// Who begins with the same policy has the same origin.
-void Cloud::CompleteJoin() {
-  std::vector<Member*> alike;
-  alike.reserve(state_.members.size());
-  for (Member& member : state_.members) alike.push_back(&member);
-  std::ranges::stable_sort(alike, {}, &Member::begins_with);
-  const Member* first = alike.front();
-  for (Member* member : alike) {
-    if (member->begins_with != first->begins_with) first = member;
-    const bool one_start = options_.algorithm == Algorithm::kFedAvg;
-    member->initial_origin = one_start ? state_.members.front().id : first->id;
-    member->origin = member->initial_origin;
-  }
-  FindAverageOrigin();
-}
-
 // What a stranger may have made of a message, besides wrong policies.
 Result<void> Cloud::Check(const RoundMessage& message) const {
   const auto refused = [&](const char* why) { return Refused(message.learner, why); };
-  if (state_.ending != Ending::kNotYet && message.round > round()) {
+  if (!options_.async && state_.ending != Ending::kNotYet && message.round > round()) {
     return refused("goes on though the run is over");
   }
   if (message.round < 1 || message.round > options_.rounds) return refused("names no round");
@@ -179,19 +401,36 @@ Result<void> Cloud::Check(const RoundMessage& message) const {
   return {};
 }
 
-Result<void> Cloud::Receive(const RoundMessage& message) {
+Result<bool> Cloud::Receive(const RoundMessage& message) {
   FEDGEN_TRY(Check(message));
+  Member* member = FEDGEN_TRY(Speaker(message.learner));
+  if (options_.async) return ReceiveAsync(message, *member);
   const int step = SubmitStep(message.round);
-  Member* member = FEDGEN_TRY(Hear(step, message.learner, ToBytes(message)));
-  if (member == nullptr) return {};
+  const Hearing hearing = FEDGEN_TRY(Hear(step, *member, ToBytes(message)));
+  if (hearing == Hearing::kRepeated) return false;
+  state_.episodes += message.episodes - member->episodes;
+  member->episodes = message.episodes;
+  if (!finals_are_known()) Learn(message);
+  if (hearing == Hearing::kLate) {
+    if (message.round < state_.answer.round) member->told = RoundToGoOnFrom();
+    return true;
+  }
+  Gather(message);
+  CompleteIfAllAreHeard();
+  return true;
+}
 
+void Cloud::Learn(const RoundMessage& message) {
   const auto learn = [&](auto what) {
     state_.knowledge = Merge(std::move(state_.knowledge), KnowledgeOf(std::move(what)));
   };
   for (const Submission& judged : message.judged) learn(judged);
   for (const Verdict& verdict : message.verdicts) learn(verdict);
+  if (message.submission) learn(*message.submission);
+}
+
+void Cloud::Gather(const RoundMessage& message) {
   if (message.submission) {
-    learn(*message.submission);
     state_.gathering.participants.push_back(message.learner);
     state_.measured_anew |= message.submission->round > message.round - options_.average_every;
     if (is_averaging_round() && message.submission->origin == state_.average_origin) {
@@ -199,10 +438,6 @@ Result<void> Cloud::Receive(const RoundMessage& message) {
     }
   }
   if (options_.algorithm == Algorithm::kFedAvg) state_.mean.Add(message.moved);
-  state_.episodes += message.episodes - member->episodes;
-  member->episodes = message.episodes;
-  Count(&Cloud::CompleteSubmit);
-  return {};
 }
 
 // {Cloud update}, lines 17 and 18. (The algorithms we compare with fuse nothing; for them the
@@ -232,136 +467,72 @@ std::optional<Candidate> Cloud::Nominate() const {
     return std::nullopt;
   }
   const auto turn = static_cast<std::size_t>((state_.step + 1) / 2 / options_.average_every);
-  const Member& measurer = state_.members[turn % state_.members.size()];
-  return Candidate{measurer.id, *state_.average_origin, state_.mean.Mean()};
+  const std::size_t first = turn % state_.members.size();
+  for (std::size_t next = first; next < first + state_.members.size(); ++next) {
+    const Member& measurer = state_.members[next % state_.members.size()];
+    if (!IsHere(measurer)) continue;
+    return Candidate{measurer.id, *state_.average_origin, state_.mean.Mean()};
+  }
+  return std::nullopt;
 }
 
-Result<void> Cloud::Receive(const CloseMessage& message) {
-  const bool over = state_.ending != Ending::kNotYet && message.round > round();
+// ---- Close --------------------------------------------------------------------------------------
+
+Result<bool> Cloud::Receive(const CloseMessage& message) {
+  const bool over = !options_.async && state_.ending != Ending::kNotYet && message.round > round();
   if (message.round < 1 || message.round > options_.rounds || over) {
     return Refused(message.learner, "names no round");
   }
   if (!IsMember(message.origin)) return Stranger(message.origin);
-  Member* member = FEDGEN_TRY(Hear(CloseStep(message.round), message.learner, ToBytes(message)));
-  if (member == nullptr) return {};
+  Member* member = FEDGEN_TRY(Speaker(message.learner));
+  if (options_.async) return ReceiveAsync(message, *member);
+  const Hearing hearing = FEDGEN_TRY(Hear(CloseStep(message.round), *member, ToBytes(message)));
+  if (hearing == Hearing::kRepeated) return false;
   member->origin = message.origin;
   member->settled = message.settled;
-  Count(&Cloud::CompleteClose);
-  return {};
+  if (hearing == Hearing::kNew) CompleteIfAllAreHeard();
+  return true;
 }
 
 void Cloud::CompleteClose() {
   FindAverageOrigin();
   state_.round = state_.step / 2;
   state_.ending = FindEnding();
+  for (Member& member : state_.members) {
+    if (member.told == kUndecided) member.told = state_.round;
+    if (member.joined == kUndecided) member.joined = state_.round;
+  }
 }
 
 // Of the round that was closed last.
 Ending Cloud::FindEnding() const {
-  const bool all_settled = std::ranges::all_of(state_.members, &Member::settled);
   if (state_.round >= options_.rounds) return Ending::kRounds;
   if (options_.episodes > 0 && state_.answer.episodes >= options_.episodes) {
     return Ending::kEpisodes;
   }
+  const bool all_settled = std::ranges::all_of(
+      state_.members, [](const Member& member) { return !IsHere(member) || member.settled; });
+  const bool somebody = std::ranges::any_of(state_.members, IsHere);
   // Then nothing will ever change.
-  if (all_settled && state_.answer.candidates.empty()) return Ending::kSettled;
+  if (somebody && all_settled && state_.answer.candidates.empty()) return Ending::kSettled;
   return Ending::kNotYet;
 }
 
-void Cloud::set_state(CloudState state) {
-  state_ = std::move(state);
-  if (state_.ending != Ending::kNotYet && state_.finals.empty()) state_.ending = FindEnding();
-}
-
-// Policies of one origin lie in one basin, where a mean makes sense. The smallest of the commonest.
-void Cloud::FindAverageOrigin() {
-  std::vector<LearnerId> origins;
-  origins.reserve(state_.members.size());
-  for (const Member& member : state_.members) origins.push_back(member.origin);
-  std::ranges::sort(origins);
-  state_.average_origin.reset();
-  std::ptrdiff_t most = 1;  // one is no mean
-  for (auto first = origins.begin(); first != origins.end();) {
-    const auto next = std::upper_bound(first, origins.end(), *first);
-    if (next - first > most) {
-      most = next - first;
-      state_.average_origin = *first;
-    }
-    first = next;
-  }
-}
-
-Result<void> Cloud::Receive(const FinalMessage& message) {
-  const LearnerId learner = message.final.learner;
-  if (state_.ending == Ending::kNotYet) return Refused(learner, "ends before the run is over");
-  FEDGEN_TRY(Check(message.final));
-  const Member* member = FEDGEN_TRY(Hear(finish_step(), learner, ToBytes(message)));
-  if (member == nullptr) return {};
-  state_.finals.emplace(RankOf(message.final), message.final);
-  if (state_.finals.size() > kMaxFinalists) state_.finals.erase(std::prev(state_.finals.end()));
-  if (options_.fuses() && message.final.origin == state_.average_origin) {
-    state_.mean.Add(message.final.theta);
-  }
-  Count(&Cloud::CompleteFinish);
-  return {};
-}
-
-void Cloud::CompleteFinish() {
-  if (state_.mean.count() > 1) state_.average = state_.mean.Mean();
-  if (state_.tasks_differ) return;
-  for (std::size_t racer = 0; racer < std::min(kMaxRacers, state_.members.size()); ++racer) {
-    state_.members[racer].races = true;
-  }
-}
-
-bool Cloud::somebody_races() const { return std::ranges::any_of(state_.members, &Member::races); }
-
-// What a stranger may have made of its counts. How many policies race follows from the finalists;
-// what the first says binds the others.
-Result<void> Cloud::Check(const RaceMessage& message) const {
-  const auto refused = [&](const char* why) { return Refused(message.learner, why); };
-  const std::size_t num_racing = message.tallies.size();
-  if (num_racing < 1 || num_racing > state_.finals.size() + 2 ||
-      (!state_.parts.empty() && num_racing != state_.parts.front().tallies.size())) {
-    return refused("counts for another number of policies than race");
-  }
-  for (const RaceTally& tally : message.tallies) {
-    const bool sound = tally.episodes >= 0 && tally.episodes <= kMaxRaceEpisodes &&
-                       tally.reached >= 0 && tally.reached <= tally.episodes && tally.cost >= 0 &&
-                       tally.cost <= tally.episodes << 32;
-    if (!sound) return refused("its counts of the race contradict each other");
-  }
-  return {};
-}
-
-Result<void> Cloud::Receive(const RaceMessage& message) {
-  const Member* speaker = FindMember(state_.members, message.learner);
-  if (speaker == nullptr) return Stranger(message.learner);
-  if (state_.ending == Ending::kNotYet || state_.step < race_step()) {
-    return Refused(message.learner, "races before the finalists are known");
-  }
-  if (!somebody_races()) {
-    return Refused(message.learner, "races though tasks differ: everybody races at home");
-  }
-  if (!speaker->races) {
-    if (message.tallies.empty()) return {};
-    return Refused(message.learner, "counts what it was not asked to drive");
-  }
-  FEDGEN_TRY(Check(message));
-  const Member* member = FEDGEN_TRY(Hear(race_step(), message.learner, ToBytes(message)));
-  if (member == nullptr) return {};
-  state_.parts.push_back({message.learner, message.tallies});
-  Count(&Cloud::CompleteRace);
-  return {};
-}
-
-void Cloud::CompleteRace() { std::ranges::sort(state_.parts, {}, &RacePart::learner); }
+// ---- What there is to answer --------------------------------------------------------------------
 
 std::optional<Welcome> Cloud::WelcomeOf(LearnerId learner) const {
   const Member* member = FindMember(state_.members, learner);
-  if (state_.step == kJoin || member == nullptr) return std::nullopt;
+  const bool is_known = member != nullptr && member->step >= kJoinStep && state_.step > kJoinStep &&
+                        member->joined != kUndecided;
+  if (!is_known) return std::nullopt;
   Welcome welcome;
   welcome.origin = member->initial_origin;
+  welcome.round = member->joined;
+  if (options_.async) {
+    if (member->told == 0) welcome.ending = member->ending;
+  } else if (member->joined == state_.round) {
+    welcome.ending = state_.ending;
+  }
   if (options_.algorithm == Algorithm::kFedAvg) welcome.start = state_.start;
   return welcome;
 }
@@ -370,75 +541,46 @@ const RoundAnswer* Cloud::AnswerTo(int round) const {
   return round >= 1 && round == state_.answer.round ? &state_.answer : nullptr;
 }
 
+std::optional<RoundAnswer> Cloud::AnswerTo(LearnerId learner, int round) const {
+  const Member* member = FindMember(state_.members, learner);
+  if (member == nullptr) return std::nullopt;
+  if (options_.async) return AnswerOfNow(learner, round);
+  if (const RoundAnswer* answer = AnswerTo(round)) return *answer;
+  const bool is_behind = is_tolerant() && round < state_.answer.round &&
+                         member->told == state_.answer.round && state_.round == member->told;
+  if (!is_behind) return std::nullopt;
+  RoundAnswer answer = state_.answer;
+  answer.ending = state_.ending;
+  return answer;
+}
+
 std::optional<Ending> Cloud::EndingAfter(int closed) const {
   if (closed > round()) return std::nullopt;
   return closed == round() ? state_.ending : Ending::kNotYet;
 }
 
-std::optional<Finalists> Cloud::FindFinalists() const {
-  if (state_.ending == Ending::kNotYet || state_.step <= finish_step()) return std::nullopt;
-  Finalists finalists;
-  finalists.seed = race_seed_;
-  for (const Member& member : state_.members) {
-    if (member.races) finalists.racers.push_back(member.id);
+bool Cloud::NeedsAnotherAnswer(const RoundMessage& message) const {
+  const Member* member = FindMember(state_.members, message.learner);
+  if (member == nullptr) return false;
+  const int step = SubmitStep(message.round);
+  const bool has_finished =
+      options_.async && member->ending != Ending::kNotYet && member->told == message.round;
+  const bool is_its_last =
+      member->step >= step && member->step <= CloseStep(message.round) + (has_finished ? 1 : 0);
+  if (!is_its_last || options_.async) return is_its_last;
+  return is_tolerant() && message.round < state_.answer.round && member->told != kUndecided &&
+         !AnswerTo(message.learner, message.round);
+}
+
+Result<bool> Cloud::AnswerAgain(Member& member) {
+  if (member.step < SubmitStep(1)) return Refused(member.id, "has not submitted");
+  ComeBack(member);
+  if (options_.async) {
+    AnswerAgainAsync(member);
+  } else {
+    member.told = RoundToGoOnFrom();
   }
-  for (const auto& [rank, final] : state_.finals) finalists.finals.push_back(final);
-  std::ranges::sort(finalists.finals, {}, &Submission::learner);
-  if (const Submission* incumbent = Incumbent(state_.knowledge)) finalists.incumbent = *incumbent;
-  finalists.average = state_.average;
-  return finalists;
-}
-
-std::optional<RaceAnswer> Cloud::FindRaceAnswer() const {
-  if (state_.parts.empty() || state_.step <= race_step()) return std::nullopt;
-  return RaceAnswer{state_.parts};
-}
-
-namespace {
-
-Error NotAllHere() {
-  return {ErrorCode::kUsage, "a local exchange waits for learners that live elsewhere"};
-}
-
-}  // namespace
-
-Result<std::vector<Welcome>> LocalExchange::Join(std::span<const JoinMessage> messages) {
-  for (const JoinMessage& message : messages) FEDGEN_TRY(cloud_.Receive(message));
-  std::vector<Welcome> welcomes;
-  for (const JoinMessage& message : messages) {
-    const std::optional<Welcome> welcome = cloud_.WelcomeOf(message.learner);
-    if (!welcome) return NotAllHere();
-    welcomes.push_back(*welcome);
-  }
-  return welcomes;
-}
-
-Result<RoundAnswer> LocalExchange::Submit(std::span<const RoundMessage> messages) {
-  for (const RoundMessage& message : messages) FEDGEN_TRY(cloud_.Receive(message));
-  const RoundAnswer* answer = cloud_.AnswerTo(messages.front().round);
-  if (answer == nullptr) return NotAllHere();
-  return *answer;
-}
-
-Result<Ending> LocalExchange::Close(std::span<const CloseMessage> messages) {
-  for (const CloseMessage& message : messages) FEDGEN_TRY(cloud_.Receive(message));
-  const std::optional<Ending> ending = cloud_.EndingAfter(messages.front().round);
-  if (!ending) return NotAllHere();
-  return *ending;
-}
-
-Result<Finalists> LocalExchange::Finish(std::span<const FinalMessage> messages) {
-  for (const FinalMessage& message : messages) FEDGEN_TRY(cloud_.Receive(message));
-  std::optional<Finalists> finalists = cloud_.FindFinalists();
-  if (!finalists) return NotAllHere();
-  return *std::move(finalists);
-}
-
-Result<RaceAnswer> LocalExchange::Race(std::span<const RaceMessage> messages) {
-  for (const RaceMessage& message : messages) FEDGEN_TRY(cloud_.Receive(message));
-  std::optional<RaceAnswer> answer = cloud_.FindRaceAnswer();
-  if (!answer) return NotAllHere();
-  return *std::move(answer);
+  return true;
 }
 
 }  // namespace fedgen

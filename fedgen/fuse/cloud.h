@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "fedgen/base/archive.h"
 #include "fedgen/base/result.h"
-#include "fedgen/fuse/exact_mean.h"
+#include "fedgen/fuse/cloud_state.h"
 #include "fedgen/fuse/exchange.h"
-#include "fedgen/fuse/knowledge.h"
 
 namespace fedgen {
 
@@ -25,68 +21,38 @@ namespace fedgen {
 // has one answer for all and takes the next step. It remembers the answers of the last two steps,
 // so a host that was killed and repeats a round gets the same answers again.
 //
-// What it keeps does not grow with the rounds: a few records (Knowledge), one running sum, and some
-// bytes per learner, never a policy per learner. (At the end it holds up to kMaxFinalists
-// policies.)
+// Who is waited for may change. What depends on time is decided by whoever has a clock, and comes
+// in as a message of its own (ControlMessage): a learner that is silent is left out and awaited no
+// more. When it comes back, with a message of a round long ago, it is answered with the last round
+// that is closed, and awaited again from the next submit on. Where the run is open, learners join
+// later and leave.
+//
+// An asynchronous run (cloud_async.cc) has no steps between join and finish: everybody has rounds
+// of its own, and is answered at once with the incumbent of that moment.
+//
+// So answers follow from the messages and, where somebody was left out or the run is asynchronous,
+// from their order. What the Cloud keeps does not grow with the rounds: a few records (Knowledge),
+// one running sum, and some bytes per learner, never a policy per learner. (At the end it holds up
+// to kMaxFinalists policies.)
 
-/// The first half of a SHA-256: enough to tell what was said from what was not, and half as long.
-using ShortHash = std::array<std::uint8_t, 16>;
+/// What the Cloud itself decides: it has a place among the messages, as everything that answers
+/// depend on.
+struct ControlMessage {
+  enum class Kind : std::uint8_t {
+    kLeftOut,        // the learner was silent for too long
+    kRevoked,        // its certificate is no longer one
+    kAnsweredAgain,  // its answer was lost, and what was answered is no more: it hears another
+  };
+  Kind kind = Kind::kLeftOut;
+  LearnerId learner;
 
-/// What the Cloud knows about a learner. There may be a million of them.
-struct Member {
-  LearnerId id;
-  LearnerId initial_origin;   // of the policy it began with
-  LearnerId origin;           // of the policy it has now
-  int step = -1;              // the last in which it was heard; -1 before it joined
-  std::int64_t episodes = 0;  // so far
-  // Of its messages in that step and the two before: what it may repeat. Zeros for none.
-  std::array<ShortHash, 3> heard{};
-  ShortHash begins_with{};  // its initial policy
-  bool settled = false;     // after the last round
-  bool races = false;       // drives a part of the race
-
-  bool operator==(const Member&) const = default;
-  friend void Fields(auto& archive, Is<Member> auto& m) {
-    archive(m.id, m.initial_origin, m.origin, m.step, m.episodes, m.heard, m.begins_with, m.settled,
-            m.races);
-  }
+  bool operator==(const ControlMessage&) const = default;
+  friend constexpr int NumValues(Kind /*type*/) { return 3; }
+  friend void Fields(auto& archive, Is<ControlMessage> auto& m) { archive(m.kind, m.learner); }
 };
 
-/// Null if there is none of this name. Members are in order of their names.
-const Member* FindMember(std::span<const Member> members, LearnerId id);
-
-/// All that a Cloud remembers; what its checkpoint holds.
-struct CloudState {
-  // The one being heard: 0 is join, 2k - 1 submit, 2k close of round k; then finish, race, nothing.
-  int step = 0;
-  int round = 0;                     // the last that was closed
-  std::int64_t waiting = 0;          // learners still to be heard in this step
-  std::vector<Member> members;       // everybody, in order of their names
-  std::uint64_t num_parameters = 0;  // of a policy
-  std::vector<float> start;          // the initial policy of the first learner
-  std::string task;                  // of all; empty if they differ
-  bool tasks_differ = false;         // or somebody does not say
-  std::int64_t episodes = 0;         // of all learners so far
-  Knowledge knowledge;
-  RoundAnswer answer;                 // to the last round that everybody submitted in
-  Ending ending = Ending::kNotYet;    // after the last round that was closed
-  std::map<Rank, Submission> finals;  // at the end, the least
-  std::vector<float> average;         // at the end, of the finals of average_origin
-  std::vector<RacePart> parts;        // of the race, after it by learner
-
-  std::optional<LearnerId> average_origin;  // the commonest, whose descendants' mean makes sense
-
-  // What is being gathered in this step.
-  RoundAnswer gathering;
-  ExactMean mean;              // of policies
-  bool measured_anew = false;  // a submission is newer than the last average
-
-  friend void Fields(auto& archive, Is<CloudState> auto& s) {
-    archive(s.step, s.round, s.waiting, s.members, s.num_parameters, s.start, s.task,
-            s.tasks_differ, s.episodes, s.knowledge, s.answer, s.ending, s.finals, s.average,
-            s.parts, s.gathering, s.mean, s.average_origin, s.measured_anew);
-  }
-};
+/// What is wrong with what all agree on: an asynchronous run has no means.
+std::optional<FieldError> Validate(const FederationOptions& options);
 
 class Cloud {
  public:
@@ -94,23 +60,33 @@ class Cloud {
   Cloud(const FederationOptions& options, std::span<const LearnerId> learners,
         std::uint64_t race_seed = 0);
 
-  /// Hears a message. A repetition changes nothing; a message of a stranger, one that comes too
-  /// early, and one that differs from what the learner said in the last two steps are refused
-  /// (kMismatch); older ones are ignored.
-  Result<void> Receive(const JoinMessage& message);
-  Result<void> Receive(const RoundMessage& message);
-  Result<void> Receive(const CloseMessage& message);
-  Result<void> Receive(const FinalMessage& message);
+  /// Hears a message, and says whether it is new. A repetition changes nothing; a message of a
+  /// stranger, one that comes too early, and one that differs from what the learner said in its
+  /// last two steps are refused (kMismatch); older ones are ignored.
+  Result<bool> Receive(const JoinMessage& message);
+  Result<bool> Receive(const RoundMessage& message);
+  Result<bool> Receive(const CloseMessage& message);
+  Result<bool> Receive(const FinalMessage& message);
   /// Of who does not race it is heard, and changes nothing.
-  Result<void> Receive(const RaceMessage& message);
+  Result<bool> Receive(const RaceMessage& message);
+  Result<bool> Receive(const LeaveMessage& message);
+  Result<bool> Receive(const ControlMessage& message);
 
   /// What there is to answer; nothing while somebody is still to be heard. The answers to a round
-  /// are there until the next round is answered.
+  /// are there until the next round is answered; in an asynchronous run they are those of now.
   std::optional<Welcome> WelcomeOf(LearnerId learner) const;
-  const RoundAnswer* AnswerTo(int round) const;
-  std::optional<Ending> EndingAfter(int round) const;
+  std::optional<RoundAnswer> AnswerTo(LearnerId learner, int round) const;
+  std::optional<Ending> EndingAfter(LearnerId learner, int round) const;
   std::optional<Finalists> FindFinalists() const;
   std::optional<RaceAnswer> FindRaceAnswer() const;
+  /// The same for everybody who is not behind.
+  const RoundAnswer* AnswerTo(int round) const;
+  std::optional<Ending> EndingAfter(int round) const;
+
+  /// Whether a learner repeats its last submission and can be answered only by kAnsweredAgain.
+  bool NeedsAnotherAnswer(const RoundMessage& message) const;
+  /// Who is still to be heard: whom kLeftOut may name.
+  std::vector<LearnerId> Silent() const;
 
   static constexpr std::size_t kMaxFinalists = 1000;
   static constexpr std::size_t kMaxRacers = 100;  // the first ones; their counts go to everybody
@@ -120,37 +96,80 @@ class Cloud {
   const FederationOptions& options() const { return options_; }
   /// The last round that was closed.
   int round() const { return state_.round; }
-  /// After the last round.
-  int finish_step() const { return 2 * state_.round + 1; }
-  int race_step() const { return finish_step() + 1; }
+  /// In which this learner finishes; the race is the next.
+  int FinishStepOf(LearnerId learner) const;
   const CloudState& state() const { return state_; }
   /// Goes on from there. If the run was over and has another number of rounds now, it is over or
   /// not as if it had had that number from the beginning.
   void set_state(CloudState state);
 
  private:
+  enum class Phase : std::uint8_t { kJoin, kSubmit, kClose, kFinish, kRace, kOver };
+  enum class Hearing : std::uint8_t {
+    kNew,
+    kLate,      // of a step that was completed without it
+    kRepeated,  // or of long ago
+  };
+
+  // Who speaks, and what is heard.
   Member* Find(LearnerId learner);
   bool IsMember(LearnerId learner) const;
-  Result<Member*> Hear(int step, LearnerId learner, const std::string& bytes);
+  Result<Member*> Speaker(LearnerId learner);
+  Result<Hearing> Hear(int step, Member& member, const std::string& bytes);
+  Result<Hearing> HearInStep(int step, Member& member, const ShortHash& hash);
+  static Result<Hearing> HearAgain(int step, const Member& member, const ShortHash& hash);
+  void ComeBack(Member& member);
+  void Await(Member& member, bool awaited);
+  void AwaitNoMore(Member& member);
+  bool is_tolerant() const { return options_.patience > 0 || options_.open; }
+  bool finals_are_known() const;
+
+  // Whether what they say makes sense.
+  static Error Refused(LearnerId learner, const std::string& problem);
+  static Error Stranger(LearnerId learner);
   bool IsPolicy(std::span<const float> theta) const;
+  Result<void> Check(const JoinMessage& message) const;
   Result<void> Check(const Submission& submission) const;
   Result<void> Check(const RoundMessage& message) const;
   Result<void> Check(const RaceMessage& message) const;
-  void Count(void (Cloud::*complete)());
+
+  // Steps.
+  Phase phase() const;
+  int finish_step() const { return 2 * state_.round + 1; }
+  void CompleteIfAllAreHeard();
+  void TakeNextStep();
   void CompleteJoin();
   void CompleteSubmit();
   void CompleteClose();
-  Ending FindEnding() const;
   void CompleteFinish();
   void CompleteRace();
+  void Gather(const RoundMessage& message);
+  void Learn(const RoundMessage& message);
+  int RoundToGoOnFrom() const;
+  LearnerId OriginOf(const Member& beginner) const;
+  Ending FindEnding() const;
   bool somebody_races() const;
   void FindAverageOrigin();
   std::optional<Candidate> Nominate() const;
   bool is_averaging_round() const;
+  Result<bool> AnswerAgain(Member& member);
+
+  // Asynchronous runs.
+  Result<bool> ReceiveAsync(const RoundMessage& message, Member& member);
+  Result<bool> ReceiveAsync(const CloseMessage& message, Member& member);
+  RoundAnswer AnswerOfNow(LearnerId learner, int round) const;
+  void AnswerAgainAsync(Member& member);
+  void EndFor(Member& member, Ending ending, int round);
+  void Release();
+  void SettleIfNobodyRuns();
+  bool Runs(const Member& member) const;
+  void Count();
 
   FederationOptions options_;
   std::uint64_t race_seed_;
   CloudState state_;
+  // Follow from the state. Asynchronous: who is on the way to its next close, and who waits there.
+  std::int64_t running_ = 0, closing_ = 0;
 };
 
 /// The exchange of a host in which every learner of the run lives: the Cloud is at hand.

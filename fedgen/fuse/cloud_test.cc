@@ -9,6 +9,8 @@
 #include <functional>
 #include <limits>
 
+#include "fedgen/fuse/cloud_testing.h"
+
 namespace fedgen {
 namespace {
 
@@ -16,56 +18,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-
-constexpr LearnerId kA(0), kB(1), kC(2);
-
-std::vector<LearnerId> Ids(std::uint32_t count) {
-  std::vector<LearnerId> ids;
-  for (std::uint32_t i = 0; i < count; ++i) ids.emplace_back(i);
-  return ids;
-}
-
-Submission Make(LearnerId learner, int round, LearnerId origin, double y,
-                std::vector<float> theta) {
-  Submission s;
-  s.learner = learner;
-  s.round = round;
-  s.origin = origin;
-  s.y = y;
-  s.b = 0.125;
-  s.theta = std::move(theta);
-  s.hash = HashOf(s.theta);
-  return s;
-}
-
-RoundMessage Says(int round, const Submission& submission, std::int64_t episodes = 0) {
-  RoundMessage message;
-  message.learner = submission.learner;
-  message.round = round;
-  message.submission = submission;
-  message.episodes = episodes;
-  return message;
-}
-
-void ExpectRefused(const Result<void>& result, const char* why) {
-  ASSERT_FALSE(result) << why;
-  EXPECT_EQ(result.error().code, ErrorCode::kMismatch);
-  EXPECT_THAT(result.error().message, HasSubstr(why));
-}
-
-// Everybody joins with a policy of two numbers.
-void JoinAll(Cloud& cloud, std::uint32_t count) {
-  for (const LearnerId id : Ids(count)) {
-    ASSERT_TRUE(cloud.Receive(JoinMessage{id, {static_cast<float>(id.index()), 1}}));
-  }
-}
-
-// A round in which everybody closes with this origin, settled or not.
-void CloseAll(Cloud& cloud, int round, std::uint32_t count, LearnerId origin, bool settled) {
-  for (const LearnerId id : Ids(count)) {
-    ASSERT_TRUE(cloud.Receive(CloseMessage{id, round, origin, settled}));
-  }
-}
 
 TEST(Cloud, WelcomesWhenEverybodyHasJoined) {
   Cloud cloud({}, Ids(3));
@@ -386,6 +338,176 @@ TEST(Cloud, HeedsVerdicts) {
   EXPECT_EQ(cloud.AnswerTo(2)->incumbent->round, 1);
 }
 
+using Kind = ControlMessage::Kind;
+
+// Two rounds in which learner 3 is silent, and everything about coming back.
+class LeftOut : public ::testing::Test {
+ protected:
+  void Submit(int round, std::initializer_list<LearnerId> who) {
+    for (const LearnerId id : who) {
+      ASSERT_TRUE(cloud_.Receive(Says(round, Make(id, round, id, 0.5, {1, 2}), 10 * round)));
+    }
+  }
+  void Close(int round, std::initializer_list<LearnerId> who, bool settled = false) {
+    for (const LearnerId id : who) {
+      ASSERT_TRUE(cloud_.Receive(CloseMessage{id, round, id, settled}));
+    }
+  }
+  RoundMessage Late(int round) const { return Says(round, Make(kC, round, kC, 0.25, {9, 9}), 5); }
+  // Round 1 is answered and closed without learner 3.
+  void LeaveOutInRound1() {
+    JoinAll(cloud_, 3);
+    Submit(1, {kA, kB});
+    EXPECT_THAT(cloud_.Silent(), ElementsAre(kC));
+    ASSERT_TRUE(cloud_.Receive(ControlMessage{Kind::kLeftOut, kC}));
+    ASSERT_TRUE(cloud_.AnswerTo(kA, 1));
+    EXPECT_THAT(cloud_.AnswerTo(1)->participants, ElementsAre(kA, kB));
+  }
+
+  Cloud cloud_{{.rounds = 4, .patience = 1}, Ids(3)};
+};
+
+TEST_F(LeftOut, IsWaitedForNoMore) {
+  LeaveOutInRound1();
+  ExpectRefused(cloud_.Receive(ControlMessage{Kind::kLeftOut, kC}), "is not waited for");
+  Close(1, {kA, kB});
+  Submit(2, {kB, kA});
+  Close(2, {kA, kB});
+  EXPECT_EQ(cloud_.round(), 2);
+}
+
+TEST_F(LeftOut, ComesBackInTheRoundAfterTheOneItMissed) {
+  LeaveOutInRound1();
+  Close(1, {kA});
+  // Its round is answered and not closed yet: it may close it with the others.
+  EXPECT_TRUE(*cloud_.Receive(Late(1)));
+  EXPECT_EQ(cloud_.AnswerTo(kC, 1)->round, 1);
+  EXPECT_EQ(cloud_.AnswerTo(kC, 1)->incumbent->learner, kA) << "as everybody heard";
+  Close(1, {kB});  // it is not awaited yet
+  EXPECT_EQ(cloud_.round(), 1);
+  EXPECT_TRUE(*cloud_.Receive(CloseMessage{kC, 1, kC, false}));
+  EXPECT_EQ(cloud_.EndingAfter(kC, 1), Ending::kNotYet);
+  Submit(2, {kA, kB});
+  EXPECT_FALSE(cloud_.AnswerTo(kA, 2)) << "it is awaited again";
+  EXPECT_THAT(cloud_.Silent(), ElementsAre(kC));
+  Submit(2, {kC});
+  EXPECT_EQ(cloud_.AnswerTo(kA, 2)->incumbent->learner, kC) << "what it knew counts";
+}
+
+TEST_F(LeftOut, GoesOnFromTheLastRoundThatIsClosed) {
+  LeaveOutInRound1();
+  Close(1, {kA, kB});
+  Submit(2, {kA, kB});
+  Close(2, {kA});
+  EXPECT_TRUE(*cloud_.Receive(Late(1)));
+  EXPECT_FALSE(cloud_.AnswerTo(kC, 1)) << "round 2 is being closed";
+  Close(2, {kB});
+  const std::optional<RoundAnswer> answer = cloud_.AnswerTo(kC, 1);
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->round, 2);
+  EXPECT_EQ(answer->ending, Ending::kNotYet);
+  EXPECT_FALSE(*cloud_.Receive(Late(1)));
+  EXPECT_FALSE(cloud_.NeedsAnotherAnswer(Late(1)));
+  ExpectRefused(cloud_.Receive(Says(1, Make(kC, 1, kC, 0.5, {9, 9}))), "else than before");
+  // It missed the answer, and the run went on without it once more.
+  Submit(3, {kA, kB});
+  ASSERT_TRUE(cloud_.Receive(ControlMessage{Kind::kLeftOut, kC}));
+  Close(3, {kA, kB});
+  EXPECT_FALSE(cloud_.AnswerTo(kC, 1));
+  EXPECT_TRUE(cloud_.NeedsAnotherAnswer(Late(1)));
+  ASSERT_TRUE(cloud_.Receive(ControlMessage{Kind::kAnsweredAgain, kC}));
+  EXPECT_EQ(cloud_.AnswerTo(kC, 1)->round, 3);
+  Submit(4, {kC, kA, kB});
+  EXPECT_THAT(cloud_.AnswerTo(4)->participants, ElementsAre(kA, kB, kC));
+}
+
+TEST_F(LeftOut, ComesBackWhenEverythingIsOver) {
+  LeaveOutInRound1();
+  Close(1, {kA, kB}, true);
+  EXPECT_EQ(cloud_.EndingAfter(1), Ending::kSettled) << "of those who are there";
+  for (const LearnerId id : {kA, kB}) {
+    ASSERT_TRUE(cloud_.Receive(FinalMessage{Make(id, 1, id, 0.5, {1, 2})}));
+  }
+  ASSERT_TRUE(cloud_.FindFinalists());
+  const std::string finalists = ToBytes(*cloud_.FindFinalists());
+  EXPECT_TRUE(*cloud_.Receive(Late(1)));
+  EXPECT_EQ(cloud_.AnswerTo(kC, 1)->round, 1);
+  EXPECT_TRUE(*cloud_.Receive(CloseMessage{kC, 1, kC, false}));
+  EXPECT_EQ(cloud_.EndingAfter(kC, 1), Ending::kSettled);
+  EXPECT_TRUE(*cloud_.Receive(FinalMessage{Make(kC, 1, kC, 0, {9, 9})}));
+  EXPECT_EQ(ToBytes(*cloud_.FindFinalists()), finalists) << "too late to win";
+}
+
+TEST_F(LeftOut, JoinsLater) {
+  ASSERT_TRUE(cloud_.Receive(JoinMessage{kB, {1, 2}}));
+  EXPECT_THAT(cloud_.Silent(), ElementsAre(kA, kC));
+  ASSERT_TRUE(cloud_.Receive(ControlMessage{Kind::kLeftOut, kA}));
+  EXPECT_FALSE(cloud_.WelcomeOf(kB));
+  ASSERT_TRUE(cloud_.Receive(ControlMessage{Kind::kLeftOut, kC}));
+  ASSERT_TRUE(cloud_.WelcomeOf(kB));
+  Submit(1, {kB});
+  EXPECT_TRUE(*cloud_.Receive(JoinMessage{kC, {1, 2}}));
+  EXPECT_FALSE(cloud_.WelcomeOf(kC)) << "round 1 is being closed";
+  Close(1, {kB});
+  EXPECT_EQ(cloud_.WelcomeOf(kC)->round, 1);
+  EXPECT_EQ(cloud_.WelcomeOf(kC)->origin, kB) << "who begins alike";
+  EXPECT_EQ(cloud_.WelcomeOf(kB)->round, 0);
+  EXPECT_FALSE(cloud_.WelcomeOf(kA));
+  Submit(2, {kB});
+  EXPECT_FALSE(cloud_.AnswerTo(kB, 2));
+  Submit(2, {kC});
+  EXPECT_TRUE(cloud_.AnswerTo(kB, 2));
+}
+
+TEST(Cloud, LetsLearnersJoinAndLeaveOnlyIfItIsOpen) {
+  Cloud closed({.rounds = 3}, Ids(2));
+  JoinAll(closed, 2);
+  ExpectRefused(closed.Receive(JoinMessage{kC, {1, 2}}), "not part of this run");
+  ExpectRefused(closed.Receive(LeaveMessage{kA}), "may not leave: the run is not open");
+
+  Cloud cloud({.rounds = 1, .open = true}, Ids(2));
+  JoinAll(cloud, 2);
+  const LearnerId late(700);
+  ExpectRefused(cloud.Receive(JoinMessage{LearnerId::Cloud(), {1, 2}}), "not part of this run");
+  ExpectRefused(cloud.Receive(JoinMessage{late, {1, 2, 3}}), "another size");
+  EXPECT_EQ(cloud.state().members.size(), 2U);
+  EXPECT_TRUE(*cloud.Receive(JoinMessage{late, {1, 1}}));
+  EXPECT_EQ(cloud.WelcomeOf(late)->origin, kB);
+  for (const LearnerId id : {kA, late}) {
+    ASSERT_TRUE(cloud.Receive(Says(1, Make(id, 1, id, 0.5, {1, 2}))));
+  }
+  EXPECT_TRUE(*cloud.Receive(LeaveMessage{kB}));
+  EXPECT_FALSE(*cloud.Receive(LeaveMessage{kB}));
+  EXPECT_THAT(cloud.AnswerTo(1)->participants, ElementsAre(kA, late));
+  ExpectRefused(cloud.Receive(CloseMessage{kB, 1, kB, false}), "has left the run");
+  for (const LearnerId id : {kA, late}) ASSERT_TRUE(cloud.Receive(CloseMessage{id, 1, id, false}));
+  EXPECT_EQ(cloud.EndingAfter(1), Ending::kRounds);
+}
+
+TEST(Cloud, RefusesWhoIsRevokedAndGoesOnWithoutIt) {
+  Cloud cloud({.rounds = 3}, Ids(2));
+  JoinAll(cloud, 2);
+  ASSERT_TRUE(cloud.Receive(Says(1, Make(kA, 1, kA, 0.5, {1, 2}))));
+  ASSERT_TRUE(cloud.Receive(ControlMessage{Kind::kRevoked, kB}));
+  EXPECT_TRUE(cloud.AnswerTo(1));
+  ExpectRefused(cloud.Receive(Says(1, Make(kB, 1, kB, 0.5, {1, 2}))), "is revoked");
+  ExpectRefused(cloud.Receive(ControlMessage{Kind::kRevoked, kC}), "not part of this run");
+  ASSERT_TRUE(cloud.Receive(CloseMessage{kA, 1, kA, false}));
+  EXPECT_EQ(cloud.round(), 1);
+}
+
+// A racer that is gone: its part is missing, and the race is over all the same.
+TEST(Cloud, RacesWithoutWhoIsGone) {
+  const std::string task(64, 'a');
+  Cloud cloud({.rounds = 1, .patience = 1}, Ids(2));
+  FinishWith(cloud, task, task);
+  ASSERT_TRUE(cloud.Receive(RaceMessage{kA, {{5, 5, 0}}}));
+  ASSERT_TRUE(cloud.Receive(ControlMessage{Kind::kLeftOut, kB}));
+  EXPECT_THAT(cloud.FindRaceAnswer()->parts, ElementsAre(RacePart{kA, {{5, 5, 0}}}));
+  EXPECT_TRUE(*cloud.Receive(RaceMessage{kB, {{7, 7, 0}}}));
+  EXPECT_THAT(cloud.FindRaceAnswer()->parts, SizeIs(1));
+}
+
 // What the Cloud keeps of many learners and rounds: some hundred bytes each, no policy each.
 TEST(Cloud, StaysSmallWithManyLearnersAndRounds) {
   constexpr std::uint32_t kLearners = 2000;
@@ -426,7 +548,7 @@ TEST(Cloud, NeedsLessThanTwoHundredBytesForALearner) {
   double most = 0;
   {
     const std::vector<LearnerId> ids = Ids(kLearners);
-    Cloud cloud({.rounds = 2}, ids);
+    Cloud cloud({.rounds = 1}, ids);
     const auto everybody = [&](auto message_of) {
       for (const LearnerId id : ids) {
         ASSERT_TRUE(cloud.Receive(message_of(id)));
@@ -437,10 +559,8 @@ TEST(Cloud, NeedsLessThanTwoHundredBytesForALearner) {
       return std::vector<float>{static_cast<float>(id.index()), 1};
     };
     everybody([&](LearnerId id) { return JoinMessage{id, theta_of(id), std::string(64, 'a')}; });
-    for (int round = 1; round <= 2; ++round) {
-      everybody([&](LearnerId id) { return Says(round, Make(id, 1, id, 0.5, theta_of(id))); });
-      everybody([&](LearnerId id) { return CloseMessage{id, round, id, false}; });
-    }
+    everybody([&](LearnerId id) { return Says(1, Make(id, 1, id, 0.5, theta_of(id))); });
+    everybody([&](LearnerId id) { return CloseMessage{id, 1, id, false}; });
     everybody([&](LearnerId id) { return FinalMessage{Make(id, 1, id, 0.5, theta_of(id))}; });
     EXPECT_THAT(cloud.FindFinalists()->racers, SizeIs(Cloud::kMaxRacers));
   }

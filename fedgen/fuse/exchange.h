@@ -57,6 +57,9 @@ struct FederationOptions {
   int rounds = 200;           // K, 1..10^7
   std::int64_t episodes = 0;  // stop when this many are spent in training; 0 for no limit
   int average_every = 0;      // rounds between averaged candidates; 0 for none
+  double patience = 0;        // s, after which a round goes on without who is silent; 0: it waits
+  bool async = false;         // everybody has rounds of its own and is answered at once
+  bool open = false;          // learners may join later, and leave
 
   /// Whether learners share policies at all: then their mean may be taken.
   bool fuses() const { return algorithm == Algorithm::kFedGen || algorithm == Algorithm::kFedAvg; }
@@ -76,11 +79,14 @@ struct JoinMessage {
 };
 
 struct Welcome {
-  LearnerId origin;          // the first learner that begins with the same policy
-  std::vector<float> start;  // to begin with instead (fedavg: one policy for all); or empty
-  int round = 0;             // the run is after this round
+  LearnerId origin;                 // the first learner that begins with the same policy
+  std::vector<float> start;         // to begin with instead (fedavg: one policy for all); or empty
+  int round = 0;                    // the run is after this round
+  Ending ending = Ending::kNotYet;  // after it
 
-  friend void Fields(auto& archive, Is<Welcome> auto& w) { archive(w.origin, w.start, w.round); }
+  friend void Fields(auto& archive, Is<Welcome> auto& w) {
+    archive(w.origin, w.start, w.round, w.ending);
+  }
 };
 
 // ---- In a round ----
@@ -189,6 +195,13 @@ struct RaceAnswer {
   std::vector<RacePart> parts;  // of those who were heard, by learner
 
   friend void Fields(auto& archive, Is<RaceAnswer> auto& a) { archive(a.parts); }
+};
+
+/// A learner will not speak any more, and need not be waited for.
+struct LeaveMessage {
+  LearnerId learner;
+
+  friend void Fields(auto& archive, Is<LeaveMessage> auto& m) { archive(m.learner); }
 };
 
 class Exchange {

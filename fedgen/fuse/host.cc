@@ -23,6 +23,9 @@ Result<void> Host::Join(Exchange& exchange) {
   }
   const std::vector<Welcome> welcomes = FEDGEN_TRY(exchange.Join(messages));
   for (std::size_t i = 0; i < learners_.size(); ++i) learners_[i]->Begin(welcomes[i]);
+  // Who joins later goes on with everybody.
+  state_.round = welcomes.front().round;
+  state_.ending = welcomes.front().ending;
   return {};
 }
 
@@ -58,12 +61,15 @@ Result<RoundReport> Host::Round(Exchange& exchange) {
     closing.push_back({learner.id(), k, learner.state().origin,
                        learner.IsSettled(answer.incumbent, averaged_round)});
   }
-  report.ending = FEDGEN_TRY(exchange.Close(closing));
+  // Who was left behind hears of a later round, which the others have closed.
+  const bool was_left_behind = answer.round > k;
+  report.ending = was_left_behind ? answer.ending : FEDGEN_TRY(exchange.Close(closing));
 
   report.participants = std::move(answer.participants);
   report.incumbent = std::move(answer.incumbent);
   report.episodes = answer.episodes;
-  state_ = {k, report.ending, report.episodes, std::move(answer.candidates)};
+  const int completed = was_left_behind ? answer.round : k;
+  state_ = {completed, report.ending, report.episodes, std::move(answer.candidates)};
   return report;
 }
 

@@ -56,7 +56,7 @@ class Network {
  private:
   struct Parcel {
     std::string name;  // sorts the heap, so that only the seed decides
-    std::function<Result<void>()> deliver;
+    std::function<Result<bool>()> deliver;
   };
 
   static int StepOf(const JoinMessage& /*m*/) { return 0; }
@@ -83,7 +83,7 @@ class Network {
   }
 
   void Hand(const Parcel& parcel) {
-    const Result<void> received = parcel.deliver();
+    const Result<bool> received = parcel.deliver();
     EXPECT_TRUE(received) << received.error().message;
   }
 

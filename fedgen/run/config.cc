@@ -155,10 +155,10 @@ class ConfigReader : public OptionVisitor {
 
   void Complain(std::optional<int> line, const std::string& problem) {
     if (error_) return;
-    const std::string where = !line                   ? name_
-                              : *line == 0            ? "--set"
+    const std::string where = !line                  ? name_
+                              : *line == 0           ? "--set"
                               : *line == kSharedLine ? "the run's settings"
-                                                      : fmt::format("{}:{}", name_, *line);
+                                                     : fmt::format("{}:{}", name_, *line);
     error_ = Error{ErrorCode::kConfig, where + ": " + Printable(problem, kLongestMessage)};
   }
 
@@ -222,6 +222,7 @@ void CheckRules(ConfigReader& reader, const Config& config) {
   reader.Check("", CheckRanges(config));
   reader.Check("world", Validate(config.task().world));
   reader.Check("lidar", Validate(config.task().lidar));
+  reader.Check("federation", Validate(config.training.federation));
   Mlp shape;
   shape.num_beams = config.task().lidar.beams;
   shape.hidden = config.training.policy.hidden;

@@ -42,7 +42,7 @@ void DescribePolicy(OptionVisitor& visitor, Config& config) {
 }
 
 void Describe(OptionVisitor& visitor, FederationOptions& options) {
-  auto& [algorithm, rounds, episodes, average_every] = options;
+  auto& [algorithm, rounds, episodes, average_every, patience, async, open] = options;
   visitor.Choice(
       {"algorithm", "",
        "Algorithm 1 (fedgen), or what it is compared with: nobody talks (local), everybody "
@@ -59,6 +59,15 @@ void Describe(OptionVisitor& visitor, FederationOptions& options) {
        "How often the mean of the policies of one origin is tried as one more candidate, "
        "measured by a learner; 0 for never."},
       average_every, {0, 10000000});
+  visitor.Number({"patience", "s",
+                  "In a federation: how long a step of a round waits for who is silent, who is then "
+                  "left out and may come back; 0 for ever. Learners in one process are never silent."},
+                 patience, Closed(0, 1e6));
+  visitor.Flag({"async", "",
+                "In a federation: whether everybody has rounds of its own and is answered at once "
+                "with the best policy so far. For fedgen and local, without average_every."},
+               async);
+  visitor.Flag({"open", "", "In a federation: whether learners may join later, and leave."}, open);
 }
 
 void DescribeFederation(OptionVisitor& visitor, Config& config) {

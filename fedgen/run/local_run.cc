@@ -84,10 +84,7 @@ class Recorder final : public RunListener {
  public:
   /// `cloud`: null if it lives elsewhere.
   Recorder(const LocalRun& run, const Cloud* cloud, KeptTables& tables)
-      : run_(run),
-        fingerprint_(run.experiment.Fingerprint()),
-        cloud_(cloud),
-        tables_(tables) {}
+      : run_(run), fingerprint_(run.experiment.Fingerprint()), cloud_(cloud), tables_(tables) {}
 
   Result<void> OnBegin(const Host& host) override {
     if (host.round() > 0) return {};
@@ -411,8 +408,7 @@ Result<Trained> TrainSeats(const LocalRun& run, std::span<const Seat> seats, Exc
   const Experiment& experiment = run.experiment;
   Host host = MakeHost(experiment.training(), seats, experiment.kernel, experiment.num_threads);
   const std::vector<FileMark> marks = FEDGEN_TRY(ResumeHost(run, host));
-  Finalists finalists =
-      FEDGEN_TRY(TrainRecorded(run, exchange, nullptr, marks, listeners, host));
+  Finalists finalists = FEDGEN_TRY(TrainRecorded(run, exchange, nullptr, marks, listeners, host));
   return Trained{std::move(host), std::move(finalists)};
 }
 

@@ -300,9 +300,8 @@ Result<RunSummary> Conclude(const Experiment& experiment, const Host& host,
   const std::int64_t racing =
       episodes * (num_racers + static_cast<std::int64_t>(Baselines::kDrivers.size()));
   const WorldSource worlds = experiment.Worlds(Stream::kSelection);
-  const RaceResult result =
-      Race(experiment.task(), worlds, race, config.prize, summary.race,
-           [&](std::int64_t done) { Tell(listeners, "race", done, racing); });
+  const RaceResult result = Race(experiment.task(), worlds, race, config.prize, summary.race,
+                                 [&](std::int64_t done) { Tell(listeners, "race", done, racing); });
   summary.winner = result.winner;
   summary.baselines = MeasureBaselines(
       experiment.task(), worlds, race, result, summary.race.size(),

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fedgen/operate/backup.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "fedgen/base/file_testing.h"
+#include "fedgen/federation/store_testing.h"
+
+namespace fedgen {
+namespace {
+
+TEST(BackupStore, CopiesAStoreThatIsInUse) {
+  const TemporaryDirectory directory;
+  const std::unique_ptr<Store> store = MustOpen(directory.Path("cloud.db"));
+  ASSERT_TRUE(store->Begin({"r", "settings"}));
+  ASSERT_TRUE(store->Append("r", MessagesFrom(1, 20)));
+  const std::string url = UrlOf(directory.Path("cloud.db"));
+  const Result<BackupInfo> info = BackupStore(url, directory.Path("copy.db"));
+  ASSERT_TRUE(info) << info.error().message;
+  EXPECT_EQ(info->runs, 1U);
+  EXPECT_GT(info->bytes, 20'000U);
+  EXPECT_EQ(LoadRun(*MustOpen(directory.Path("copy.db"))).messages, MessagesFrom(1, 20));
+  ExpectError(BackupStore(url, directory.Path("copy.db")), ErrorCode::kExists, "copy.db");
+  ExpectError(BackupStore(UrlOf(directory.Path("none.db")), directory.Path("c.db")), ErrorCode::kIo,
+              "none.db");
+}
+
+}  // namespace
+}  // namespace fedgen
