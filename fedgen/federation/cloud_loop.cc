@@ -41,7 +41,7 @@ void CloudLoop::Post(StepCall call) {
     const std::lock_guard lock(mutex_);
     if (!ending_) {
       posted_.push_back(std::move(call));
-      changed_.notify_one();
+      if (posted_.size() == 1) changed_.notify_one();  // for those before it has woken up already
       return;
     }
   }
@@ -89,6 +89,8 @@ void CloudLoop::Work() {
     }
     TellStatus();
   }
+  // Nobody has been told of what is not saved now; but who comes back need not say it again.
+  for (auto& [name, served] : runs_) (void)Save(served.run);
   TellStatus();
   Dismiss();
 }
@@ -126,9 +128,11 @@ void CloudLoop::HearAll(std::vector<StepCall> calls) {
       call.reply(Error{ErrorCode::kUsage, "no run of this name is served here"});
       continue;
     }
-    Result<std::optional<StepAnswer>> heard = found->second.run.Hear(call.message);
+    Served& served = found->second;
+    Result<std::optional<StepAnswer>> heard = served.run.Hear(call.message);
     if (heard) {
-      found->second.waiting.push_back({std::move(call), until, *std::move(heard)});
+      served.due |= heard->has_value();
+      served.waiting.push_back({std::move(call), until, *std::move(heard)});
     } else {
       call.reply(heard.error());
     }
@@ -177,13 +181,18 @@ Result<void> CloudLoop::Save(ServedRun& run) const {
 
 // Nobody is answered before what was heard is on the disk.
 void CloudLoop::Answer(Served& served, TimePoint now) const {
-  const Result<void> saved = Save(served.run);
+  const bool impatient = !served.waiting.empty() && served.waiting.front().until <= now;
+  const bool later = !served.due && !impatient && !served.has_gone_on() &&
+                     served.run.unsaved_bytes() < kMostUnsaved;
+  const Result<void> saved = later ? Result<void>() : Save(served.run);
   if (watcher_ != nullptr) {
     if (RunProgress progress = ProgressOf(served.run); progress != served.told) {
       watcher_->OnProgress(progress);
       served.told = std::move(progress);
     }
   }
+  if (later) return;
+  served.due = false;
   for (auto at = served.waiting.begin(); at != served.waiting.end();) {
     if (!saved) {
       at->call.reply(saved.error());

@@ -18,8 +18,11 @@
 namespace fedgen {
 
 // One thread that serves all runs of a Cloud: takes the messages that have come, hears them, saves
-// them by one write per run, and answers. While it writes, others come: the more learners, the more
-// messages a write holds (group commit). It knows no transport.
+// them by one write per run, and answers. It knows no transport.
+//
+// Group commit: what cannot be answered yet, because others are still to be heard, need not be on
+// the disk yet. It is written when somebody is to be told something, and some of it before, so that
+// the last of many learners does not wait for the messages of all.
 //
 // A message that cannot be answered yet waits for its step to be complete, at most `patience`; then
 // its sender is told to ask again.
@@ -59,6 +62,9 @@ class CloudLoop {
   /// Whoever posts later is told the same.
   void Stop();
 
+  /// What waits for others is written when it is so much.
+  static constexpr std::size_t kMostUnsaved = std::size_t{256} << 10;
+
  private:
   struct Waiting {
     StepCall call;
@@ -68,6 +74,7 @@ class CloudLoop {
   struct Served {
     ServedRun run;
     std::list<Waiting> waiting{};  // who has been heard and not been answered, oldest first
+    bool due = false;              // one of them can be answered
     RunProgress told{};            // to the watcher, last
     // What the run is doing, and since when somebody waits for it.
     int step = 0;

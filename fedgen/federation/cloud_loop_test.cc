@@ -25,6 +25,7 @@ class MoodyStore final : public Store {
   Result<void> Append(const std::string&, std::span<const StoredMessage> messages) override {
     if (full) return Error{ErrorCode::kIo, "cloud.db: the disk is full"};
     for (const StoredMessage& message : messages) kept.push_back(message.sequence);
+    num_kept += static_cast<int>(messages.size());
     return {};
   }
   Result<void> Compact(const std::string&, std::int64_t, const std::string&) override { return {}; }
@@ -38,6 +39,7 @@ class MoodyStore final : public Store {
 
   std::atomic<bool> full = false;
   std::vector<std::int64_t> kept;  // sequence numbers
+  std::atomic<int> num_kept = 0;
 };
 
 class CloudLoopTest : public ::testing::Test {
@@ -85,7 +87,7 @@ TEST_F(CloudLoopTest, TellsWhoWaitsTooLongToAskAgain) {
 }
 
 TEST_F(CloudLoopTest, AcknowledgesNothingThatIsNotOnTheDisk) {
-  Start(std::chrono::hours(1));
+  Start(std::chrono::milliseconds(1));
   store_.full = true;
   const Answered refused = Say(Join(0)).get();
   ASSERT_FALSE(refused);
@@ -100,6 +102,36 @@ TEST_F(CloudLoopTest, AcknowledgesNothingThatIsNotOnTheDisk) {
   }
   loop_->Stop();
   EXPECT_THAT(store_.kept, ::testing::ElementsAre(1, 2));
+}
+
+// Who cannot be answered yet need not be on the disk yet; but not everything is left to the end.
+TEST_F(CloudLoopTest, WritesWhenSomebodyIsToBeToldSomethingOrItIsMuch) {
+  const std::size_t numbers = CloudLoop::kMostUnsaved / sizeof(float) / 3;
+  std::vector<LearnerId> learners;
+  for (std::uint32_t index = 0; index < 5; ++index) learners.emplace_back(index);
+  std::vector<ServedRun> runs;
+  runs.push_back(*ServedRun::Open({"run", {.rounds = 2}, learners, numbers}, store_));
+  loop_ = std::make_unique<CloudLoop>(std::move(runs), std::chrono::hours(1));
+  const std::vector<float> theta(numbers, 1.0F);
+  std::vector<std::future<Answered>> waiting;
+  // A refusal is answered when everything before it was heard.
+  const auto heard = [&] { return !Say(Join(7)).get().has_value(); };
+  for (const LearnerId learner : {LearnerId(0), LearnerId(1)}) {
+    waiting.push_back(Say(JoinMessage{learner, theta}));
+    ASSERT_TRUE(heard());
+  }
+  EXPECT_EQ(store_.num_kept, 0);
+  waiting.push_back(Say(JoinMessage{LearnerId(2), theta}));
+  ASSERT_TRUE(heard());
+  ASSERT_TRUE(heard());  // what was heard together with the first refusal is written by now
+  EXPECT_EQ(store_.num_kept, 3);
+  waiting.push_back(Say(JoinMessage{LearnerId(3), theta}));
+  waiting.push_back(Say(JoinMessage{LearnerId(4), theta}));
+  for (std::future<Answered>& each : waiting) {
+    const Answered answer = each.get();
+    EXPECT_TRUE(answer && answer->has_value());
+  }
+  EXPECT_EQ(store_.num_kept, 5);
 }
 
 TEST_F(CloudLoopTest, RefusesEquivocationStrangersAndUnknownRuns) {

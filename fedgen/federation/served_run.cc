@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "fedgen/base/hash.h"
 #include "fedgen/base/option.h"
@@ -158,13 +159,14 @@ void ServedRun::Keep(const StepMessage& message, int step, int answered_before) 
     kept.y = round->submission->y;
     kept.b = round->submission->b;
   }
+  unsaved_bytes_ += kept.bytes.size();
   unsaved_.push_back(std::move(kept));
 }
 
 Result<void> ServedRun::Save() {
   if (unsaved_.empty()) return {};
   FEDGEN_TRY(store_->Append(name_, unsaved_));
-  for (const StoredMessage& kept : unsaved_) since_snapshot_ += kept.bytes.size();
+  since_snapshot_ += std::exchange(unsaved_bytes_, 0);
   unsaved_.clear();
   if (since_snapshot_ < std::max(kSnapshotBytes, snapshot_)) return {};
   // The messages are safe whether or not this succeeds; the next Save() would try again.

@@ -59,6 +59,8 @@ class ServedRun {
   Result<void> Save();
   bool saved() const { return unsaved_.empty(); }
   std::size_t num_unsaved() const { return unsaved_.size(); }
+  /// Bytes of messages that are not on the disk.
+  std::size_t unsaved_bytes() const { return unsaved_bytes_; }
   /// What there is to answer. Requires saved().
   std::optional<StepAnswer> AnswerTo(const StepMessage& message) const;
 
@@ -93,6 +95,7 @@ class ServedRun {
   std::size_t since_snapshot_ = 0;      // bytes
   std::size_t snapshot_ = 0;            // bytes of the last
   std::vector<StoredMessage> unsaved_;  // in order
+  std::size_t unsaved_bytes_ = 0;
 };
 
 }  // namespace fedgen
