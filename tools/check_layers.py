@@ -11,7 +11,7 @@ import pathlib
 import re
 import sys
 
-ROOMS = ["base", "world", "sim", "policy", "rollout", "certify", "learn", "fuse", "identity",
+ROOMS = ["base", "world", "sim", "policy", "rollout", "certify", "learn", "fuse", "identity", "store",
          "federation", "operate", "run", "fleet", "report", "dashboard", "cli"]
 # Rooms that may see less than everything to their left.
 ONLY = {"certify": {"base", "certify"}}
@@ -27,7 +27,7 @@ HOMES = {
     r"zlib": {"policy"},
     r"openssl/": {"base", "identity"},
     r"(grpc|grpcpp|google/protobuf)/": {"federation"},
-    r"sqlite3": {"federation"},
+    r"sqlite3": {"store"},
     r"(httplib|prometheus/)": {"operate"},
     r"hwy/": {"base", "world", "sim", "policy", "learn"},
 }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "fedgen/base/result.h"
-#include "fedgen/federation/store.h"
+#include "fedgen/store/store.h"
 
 namespace fedgen {
 

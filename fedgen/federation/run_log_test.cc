@@ -6,7 +6,7 @@
 
 #include "fedgen/base/file_testing.h"
 #include "fedgen/federation/served_run.h"
-#include "fedgen/federation/store_testing.h"
+#include "fedgen/store/store_testing.h"
 
 namespace fedgen {
 namespace {

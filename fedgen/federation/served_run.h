@@ -9,7 +9,7 @@
 
 #include "fedgen/base/result.h"
 #include "fedgen/federation/steps.h"
-#include "fedgen/federation/store.h"
+#include "fedgen/store/store.h"
 
 namespace fedgen {
 

@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "fedgen/federation/store.h"
+#include "fedgen/store/store.h"
 
 namespace fedgen {
 

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "fedgen/base/file_testing.h"
-#include "fedgen/federation/store_testing.h"
+#include "fedgen/store/store_testing.h"
 
 namespace fedgen {
 namespace {

@@ -22,7 +22,7 @@
 #include "fedgen/base/text.h"
 #include "fedgen/base/version.h"
 #include "fedgen/federation/status.h"
-#include "fedgen/federation/store.h"
+#include "fedgen/store/store.h"
 #include "fedgen/identity/tls.h"
 
 namespace fedgen {

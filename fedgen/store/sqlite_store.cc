@@ -25,8 +25,8 @@
 
 #include "fedgen/base/hash.h"
 #include "fedgen/base/text.h"
-#include "fedgen/federation/sqlite.h"
-#include "fedgen/federation/store.h"
+#include "fedgen/store/sqlite.h"
+#include "fedgen/store/store.h"
 
 // One SQLite file. Write-ahead log: readers and backups do not disturb the writer. synchronous =
 // FULL: a commit is on disk. Keys grow with time, so that what is new stands on few pages. Beside

@@ -17,8 +17,8 @@
 #include "fedgen/base/file_testing.h"
 #include "fedgen/base/hash.h"
 #include "fedgen/base/random.h"
-#include "fedgen/federation/store.h"
-#include "fedgen/federation/store_testing.h"
+#include "fedgen/store/store.h"
+#include "fedgen/store/store_testing.h"
 #include "fuzz/one_line.h"
 
 namespace {

@@ -13,7 +13,7 @@
 
 #include "fedgen/base/hash.h"
 #include "fedgen/base/random.h"
-#include "fedgen/federation/store.h"
+#include "fedgen/store/store.h"
 #include "fuzz/one_line.h"
 
 namespace fedgen {

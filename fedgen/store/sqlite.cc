@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "fedgen/federation/sqlite.h"
+#include "fedgen/store/sqlite.h"
 
 #include <fmt/format.h>
 #include <sqlite3.h>
