@@ -4,9 +4,11 @@
 
 #include <csignal>
 
+#include "fedgen/base/file.h"
 #include "fedgen/base/text.h"
 #include "fedgen/cli/commands.h"
 #include "fedgen/cli/print.h"
+#include "fedgen/federation/run_log.h"
 #include "fedgen/federation/status.h"
 #include "fedgen/fleet/cloud_run.h"
 #include "fedgen/operate/backup.h"
@@ -29,10 +31,7 @@ Result<CloudRunSettings> SettingsOf(const CloudCommand& command) {
   CloudRunSettings settings;
   settings.runs = command.runs;
   settings.overrides = command.overrides;
-  if (command.patience) {
-    settings.overrides.push_back(fmt::format("federation.patience={}", *command.patience));
-  }
-  if (command.async) settings.overrides.emplace_back("federation.async=true");
+  AddPaceTo(settings.overrides, command.patience, command.async);
   settings.store = command.store;
   settings.seed = command.seed;
   settings.server.listen = command.listen;
@@ -51,6 +50,11 @@ sigset_t BlockEndingSignals() {
 }
 
 }  // namespace
+
+void AddPaceTo(std::vector<std::string>& overrides, std::optional<double> patience, bool async) {
+  if (patience) overrides.push_back(fmt::format("federation.patience={}", *patience));
+  if (async) overrides.emplace_back("federation.async=true");
+}
 
 LogForm LogFormOf(const std::string& log) {
   if (log.empty()) return IsTerminal() ? LogForm::kText : LogForm::kJson;
@@ -97,6 +101,14 @@ Result<void> RunCloudBackup(const CloudBackupCommand& command) {
   const BackupInfo info = FEDGEN_TRY(BackupStore(command.store, command.output));
   Print("{}: {}, {}\n", command.output, Counted(static_cast<std::int64_t>(info.runs), "run"),
         Counted(static_cast<std::int64_t>(info.bytes), "byte"));
+  return {};
+}
+
+Result<void> RunCloudLog(const CloudLogCommand& command) {
+  const std::unique_ptr<Store> store = FEDGEN_TRY(OpenStoreForReading(command.store));
+  const RunLog log = FEDGEN_TRY(ReadRunLog(*store, command.run));
+  FEDGEN_TRY(WriteFileAtomically(command.output, LogToText(log), WhatIfExists(command.force)));
+  Print("{}: {}\n", command.output, Counted(static_cast<std::int64_t>(log.events.size()), "event"));
   return {};
 }
 

@@ -138,6 +138,7 @@ struct TrainCommand {
   std::string algorithm;  // empty: as the configuration says
   std::string out;        // empty: runs/<config>-<algorithm>-seed<seed>
   std::string resume;     // a run's directory; only rounds, threads, no_figures may go with it
+  std::string replay;     // the log of a federation, to be run once more
   int rounds = 0;         // with resume: how many the run is to have in all; 0: as it has
   std::optional<std::uint64_t> seed;  // 1
   int threads = 0;                    // 0: as many as there are cores
@@ -254,6 +255,13 @@ struct CloudBackupCommand {
 };
 Result<void> RunCloudBackup(const CloudBackupCommand& command);
 
+/// fedgen cloud log: what happened in a run.
+struct CloudLogCommand {
+  std::string store, run, output;
+  bool force = false;
+};
+Result<void> RunCloudLog(const CloudLogCommand& command);
+
 /// fedgen learner: one learner, with worlds of its own.
 struct LearnerCommand {
   std::vector<std::string> cloud;  // addresses
@@ -278,6 +286,8 @@ struct UpCommand {
   std::string out;
   std::optional<std::uint64_t> seed;  // 1
   int threads = 0;
+  std::optional<double> patience;  // s
+  bool async = false;
   bool prepare_only = false;
   bool no_certificate = false;
 };
@@ -293,6 +303,9 @@ struct DoctorCommand {
   std::vector<std::string> files;
 };
 Result<void> RunDoctor(const DoctorCommand& command);
+
+/// The keys that --patience and --async stand for.
+void AddPaceTo(std::vector<std::string>& overrides, std::optional<double> patience, bool async);
 
 /// How a process logs: as --log says (text, json), or as stderr is: text on a terminal.
 enum class LogForm;

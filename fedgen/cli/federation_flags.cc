@@ -74,6 +74,17 @@ void AddLog(CLI::App* verb, std::string& log) {
       ->type_name("FORM");
 }
 
+// How long the Cloud waits.
+template <typename Command>
+void AddPace(CLI::App* verb, Command& command) {
+  verb->add_option("--patience", command.patience,
+                   "a learner that is silent for so long is left out of the round, and may come "
+                   "back [federation.patience]")
+      ->type_name("S");
+  verb->add_flag("--async", command.async,
+                 "answer every learner at once with the best policy so far");
+}
+
 void AddCloud(CLI::App& app, Work& work) {
   const auto [verb, command] =
       AddVerb(app, "cloud", "Serve runs to learners on other machines", RunCloud, work);
@@ -92,13 +103,7 @@ void AddCloud(CLI::App& app, Work& work) {
   serve->add_option("--set", serving->overrides, "overrides a key of the runs' files; repeatable")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
-  serve
-      ->add_option("--patience", serving->patience,
-                   "a learner that is silent for so long is left out of the round, and may come "
-                   "back [federation.patience]")
-      ->type_name("S");
-  serve->add_flag("--async", serving->async,
-                  "answer every learner at once with the best policy so far");
+  AddPace(serve, *serving);
   AddSeed(serve, serving->seed, "of the races that end runs [drawn, and kept in the store]");
   AddName(serve, "--metrics", serving->metrics, "serve /metrics for Prometheus there", "H:P");
   AddLog(serve, serving->log);
@@ -114,6 +119,14 @@ void AddCloud(CLI::App& app, Work& work) {
       AddVerb(*serve, "backup", "Copy a store to a file, while it is in use", RunCloudBackup, work);
   AddName(backup, "--store", copied->store, "the Cloud's store", "sqlite:PATH")->required();
   AddName(backup, "-o,--output", copied->output, "file to write")->required();
+
+  const auto [log, logged] =
+      AddVerb(*serve, "log", "Write down what happened in a run, for fedgen train --replay",
+              RunCloudLog, work);
+  AddName(log, "--store", logged->store, "the Cloud's store", "sqlite:PATH")->required();
+  AddName(log, "--run", logged->run, "which run", "NAME")->required();
+  AddName(log, "-o,--output", logged->output, "file to write, .jsonl")->required();
+  AddForce(log, logged->force);
 }
 
 void AddLearner(CLI::App& app, Work& work) {
@@ -157,6 +170,7 @@ void AddUp(CLI::App& app, Work& work) {
   AddSeed(verb, command->seed, "names everything that is drawn [1]");
   AddName(verb, "-o,--out", command->out, "directory to create [runs/CONFIG-up-seedS]", "DIR");
   AddThreads(verb, command->threads);
+  AddPace(verb, *command);
   verb->add_flag("--prepare-only", command->prepare_only,
                  "make files and certificates, say how to start, and start nothing");
   verb->add_flag("--no-certificate", command->no_certificate,

@@ -90,6 +90,8 @@ void AddTrain(CLI::App& app, Work& work) {
       ->type_name("A");
   AddName(verb, "-o,--out", command->out, "directory to create [runs/<config>-<algorithm>-seed<S>]",
           "DIR");
+  AddName(verb, "--replay", command->replay,
+          "run a federation of fedgen up once more, from its log (cloud/log.jsonl)");
   AddName(verb, "--resume", command->resume, "continue the run in this directory", "DIR");
   AddInteger(verb, "--rounds", command->rounds,
              "with --resume: how many rounds the run is to have in all, at least those done", 1,

@@ -5,9 +5,12 @@
 #include <csignal>
 #include <filesystem>
 
+#include "fedgen/base/file.h"
+#include "fedgen/base/text.h"
 #include "fedgen/cli/commands.h"
 #include "fedgen/cli/live_view.h"
 #include "fedgen/cli/print.h"
+#include "fedgen/fleet/replay_run.h"
 #include "fedgen/report/run_pictures.h"
 #include "fedgen/report/summary_text.h"
 #include "fedgen/run/local_run.h"
@@ -92,7 +95,33 @@ Result<LocalRun> StartAs(const TrainCommand& command, int num_threads) {
 
 }  // namespace
 
+namespace {
+
+// A federation of fedgen up once more, in this process.
+Result<void> RunReplay(const TrainCommand& command) {
+  if (command.config.empty() || command.out.empty() || !command.resume.empty()) {
+    return Error{ErrorCode::kUsage, "--replay: needs --config, --seed and --out as fedgen up had"};
+  }
+  ReplaySettings settings;
+  const std::vector<std::string> overrides = FEDGEN_TRY(OverridesOf(command));
+  settings.config = FEDGEN_TRY(LoadConfig(command.config, overrides));
+  settings.seed = command.seed.value_or(1);
+  const std::string text = FEDGEN_TRY(ReadFile(command.replay, std::size_t{1} << 30));
+  settings.log = FEDGEN_TRY(LogFromText(text, command.replay));
+  settings.directory = command.out;
+  settings.num_threads = FEDGEN_TRY(NumThreads(command.threads));
+  settings.kernel = FEDGEN_TRY(KernelFromName(command.kernel));
+  const int learners = FEDGEN_TRY(Replay(settings));
+  Print("{}: {} and {} once more; learner-*/ have the bytes of then\n", command.out,
+        Counted(static_cast<std::int64_t>(settings.log.events.size()), "event"),
+        Counted(learners, "learner"));
+  return {};
+}
+
+}  // namespace
+
 Result<void> RunTrain(const TrainCommand& command) {
+  if (!command.replay.empty()) return RunReplay(command);
   const bool resumes = !command.resume.empty();
   if (resumes &&
       (!command.config.empty() || !command.out.empty() || !command.overrides.empty() ||

@@ -34,6 +34,7 @@ Result<Config> ConfigOf(const UpCommand& command) {
     overrides.push_back(fmt::format("federation.learners={}", command.learners));
   }
   if (!command.algorithm.empty()) overrides.push_back("federation.algorithm=" + command.algorithm);
+  AddPaceTo(overrides, command.patience, command.async);
   return LoadConfig(command.config, overrides);
 }
 
@@ -260,6 +261,8 @@ Result<void> RunUp(const UpCommand& command) {
   FEDGEN_TRY(processes.Wait(view));
   view.Wipe();
   processes.EndAll();
+  FEDGEN_TRY(RunCloudLog({fmt::format("sqlite:{}/cloud/cloud.db", directory), "run",
+                          directory + "/cloud/log.jsonl", true}));
   const std::optional<Mlp> winner = FEDGEN_TRY(TakeWinner(federation));
   if (!winner) {
     Print(

@@ -19,17 +19,16 @@ namespace {
 // A run is kept with the text that all share, and the seed of its race behind it.
 constexpr std::string_view kSeedLine = "\n[race]\nseed = ";
 
-std::string SeedText(std::uint64_t seed) { return fmt::format("{}{}\n", kSeedLine, seed); }
+}  // namespace
 
-struct KeptText {
-  std::string shared;
-  std::uint64_t seed = 0;
-};
+std::string KeptToText(const KeptSettings& kept) {
+  return fmt::format("{}{}{}\n", kept.shared, kSeedLine, kept.seed);
+}
 
-std::optional<KeptText> ParseKept(const std::string& text) {
+std::optional<KeptSettings> KeptFromText(const std::string& text) {
   const std::size_t at = text.rfind(kSeedLine);
   if (at == std::string::npos) return std::nullopt;
-  KeptText kept{text.substr(0, at), 0};
+  KeptSettings kept{text.substr(0, at), 0};
   const char* begin = text.data() + at + kSeedLine.size();
   const char* end = text.data() + text.size();
   const auto [stopped, error] = std::from_chars(begin, end, kept.seed);
@@ -37,12 +36,14 @@ std::optional<KeptText> ParseKept(const std::string& text) {
   return kept;
 }
 
+namespace {
+
 // The seed of a run's race: the one it was begun with, or the one that is given, or a new one.
 Result<std::uint64_t> SeedOf(const std::string& run, const std::string& shared,
                              const CloudRunSettings& settings, Store& store) {
   for (const RunHeader& known : FEDGEN_TRY(store.Runs())) {
     if (known.run != run) continue;
-    const std::optional<KeptText> kept = ParseKept(known.settings);
+    const std::optional<KeptSettings> kept = KeptFromText(known.settings);
     if (!kept) {
       return Error{ErrorCode::kData,
                    fmt::format("{}: run {}: was begun by another program", settings.store, run)};
@@ -88,7 +89,7 @@ Result<ServingCloud> Serve(const CloudRunSettings& settings) {
     served.num_parameters = ThetaOf(ShapeOf(training)).size();
     const std::string shared = SharedText(config);
     served.race_seed = FEDGEN_TRY(SeedOf(name, shared, settings, *cloud.store));
-    served.text = shared + SeedText(served.race_seed);
+    served.text = KeptToText({shared, served.race_seed});
     runs.push_back(FEDGEN_TRY(ServedRun::Open(served, *cloud.store)));
     options.shared[name] = shared;
     cloud.runs.push_back(name);

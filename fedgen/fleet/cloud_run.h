@@ -34,6 +34,15 @@ struct ServingCloud {
 /// change.
 Result<ServingCloud> Serve(const CloudRunSettings& settings);
 
+/// What the store keeps of a run's settings.
+struct KeptSettings {
+  std::string shared;      // what all share, as TOML
+  std::uint64_t seed = 0;  // of its race
+};
+std::string KeptToText(const KeptSettings& kept);
+/// Nothing if another program wrote it.
+std::optional<KeptSettings> KeptFromText(const std::string& text);
+
 /// The name of the run of such a file: its name without directory and .toml.
 std::string RunNameOf(const std::string& path);
 

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fedgen/fleet/replay_run.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "fedgen/federation/replay_exchange.h"
+#include "fedgen/fleet/cloud_run.h"
+#include "fedgen/fleet/learner_run.h"
+#include "fedgen/fleet/secret.h"
+#include "fedgen/fleet/settings.h"
+
+namespace fedgen {
+namespace {
+
+// Everybody who ever joined.
+std::set<LearnerId> LearnersOf(const RunLog& log) {
+  std::set<LearnerId> learners;
+  for (const LogEvent& event : log.events) {
+    if (event.step == 0 && !event.learner.is_cloud()) learners.insert(event.learner);
+  }
+  return learners;
+}
+
+Result<LearnerRun> RunOf(const ReplaySettings& settings, const KeptSettings& kept,
+                         LearnerId learner) {
+  const Key secret = Key(settings.seed).Fork(Stream::kLearner).Fork(learner.index());
+  Config config = FEDGEN_TRY(
+      ParseOwn(kept.shared, OwnText(settings.config, learner), "the configuration", learner));
+  LocalRun local =
+      FEDGEN_TRY(StartRun(std::move(config), HomeSeed(secret), settings.log.header.run,
+                          fmt::format("{}/learner-{}", settings.directory, learner.name()),
+                          OtherBodies::kRefuse, {{"shared.toml", kept.shared}}));
+  local.experiment.num_threads = settings.num_threads;
+  local.experiment.kernel = settings.kernel;
+  return LearnerRun{
+      std::move(local), {learner, secret}, settings.log.header.run, Certifying::kNo, false};
+}
+
+}  // namespace
+
+Result<int> Replay(const ReplaySettings& settings) {
+  const std::optional<KeptSettings> kept = KeptFromText(settings.log.header.settings);
+  if (!kept) return Error{ErrorCode::kData, "the log is of another program"};
+  std::error_code code;
+  if (std::filesystem::exists(settings.directory, code)) {
+    return Error{ErrorCode::kExists,
+                 fmt::format("{}: already exists and was left as it is", settings.directory)};
+  }
+  const Config shared = FEDGEN_TRY(ParseShared(kept->shared, "the log's settings"));
+  std::vector<LearnerId> first;
+  for (const Seat& seat : SeatsOf(shared.training, Key())) first.push_back(seat.id);
+  Cloud cloud(FederationOf(shared.training), first, kept->seed);
+  ReplayExchange exchange(settings.log, cloud);
+  std::vector<LearnerRun> runs;
+  for (const LearnerId learner : LearnersOf(settings.log)) {
+    runs.push_back(FEDGEN_TRY(RunOf(settings, *kept, learner)));
+  }
+  std::vector<Result<RunSummary>> ended(runs.size(), Error{ErrorCode::kIo, "not run"});
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    threads.emplace_back([&, i] { ended[i] = Execute(runs[i], exchange, {}); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const Result<RunSummary>& end : ended) {
+    if (!end) return end.error();
+  }
+  return static_cast<int>(runs.size());
+}
+
+}  // namespace fedgen
