@@ -47,11 +47,13 @@ std::string ServedSettings::Text() const {
       fmt::join(numbers, " "));
 }
 
-Result<ServedRun> ServedRun::Open(const ServedSettings& settings, Store& store) {
+Result<ServedRun> ServedRun::Open(const ServedSettings& settings, Store& store,
+                                  std::size_t snapshot_bytes) {
   const std::string text = settings.Text();
   FEDGEN_TRY(store.Begin({settings.run, text}));
   ServedRun run(settings.run, Sha256Hex(text), settings.num_parameters,
-                Cloud(settings.options, settings.learners, settings.race_seed), store);
+                Cloud(settings.options, settings.learners, settings.race_seed), store,
+                snapshot_bytes);
   const std::optional<StoredRun> stored = FEDGEN_TRY(store.Load(settings.run));
   if (stored) FEDGEN_TRY(run.GoOn(*stored));
   return run;
@@ -168,7 +170,7 @@ Result<void> ServedRun::Save() {
   FEDGEN_TRY(store_->Append(name_, unsaved_));
   since_snapshot_ += std::exchange(unsaved_bytes_, 0);
   unsaved_.clear();
-  if (since_snapshot_ < std::max(kSnapshotBytes, snapshot_)) return {};
+  if (since_snapshot_ < std::max(snapshot_bytes_, snapshot_)) return {};
   // The messages are safe whether or not this succeeds; the next Save() would try again.
   const std::string snapshot = CheckpointToBytes(CloudCheckpoint{fingerprint_, cloud_.state()});
   snapshot_ = snapshot.size();

@@ -43,9 +43,14 @@ struct ServedSettings {
 /// Not thread-safe.
 class ServedRun {
  public:
+  /// A snapshot is taken when at least this many bytes of messages have come since the last, and
+  /// as many as it had itself: with very many learners it is large.
+  static constexpr std::size_t kSnapshotBytes = std::size_t{1} << 20;
+
   /// Begins a run, or goes on with the one of this name in the store, which must have the same
   /// settings. The store must outlive it.
-  static Result<ServedRun> Open(const ServedSettings& settings, Store& store);
+  static Result<ServedRun> Open(const ServedSettings& settings, Store& store,
+                                std::size_t snapshot_bytes = kSnapshotBytes);
 
   /// Hears a message. What is refused, and what is a repetition, changes nothing, but that a
   /// learner may be answered again and otherwise, which is kept too. Returns what there is to
@@ -69,18 +74,15 @@ class ServedRun {
   /// Of the last message that was heard.
   std::int64_t sequence() const { return sequence_; }
 
-  /// A snapshot is taken when at least this many bytes of messages have come since the last, and
-  /// as many as it had itself: with very many learners it is large.
-  static constexpr std::size_t kSnapshotBytes = std::size_t{1} << 20;
-
  private:
   ServedRun(std::string name, std::string fingerprint, std::uint64_t num_parameters, Cloud cloud,
-            Store& store)
+            Store& store, std::size_t snapshot_bytes)
       : name_(std::move(name)),
         fingerprint_(std::move(fingerprint)),
         num_parameters_(num_parameters),
         cloud_(std::move(cloud)),
-        store_(&store) {}
+        store_(&store),
+        snapshot_bytes_(snapshot_bytes) {}
   Result<void> GoOn(const StoredRun& stored);
   void Keep(const StepMessage& message, int step, int answered_before);
   std::optional<RoundAnswer> AnsweredHere(const StepMessage& message, int answered_before) const;
@@ -91,6 +93,7 @@ class ServedRun {
   std::uint64_t num_parameters_;
   Cloud cloud_;
   Store* store_;
+  std::size_t snapshot_bytes_;
   std::int64_t sequence_ = 0;           // of the last message that was heard
   std::size_t since_snapshot_ = 0;      // bytes
   std::size_t snapshot_ = 0;            // bytes of the last

@@ -174,6 +174,7 @@ class SqliteStore : public Store {
 
   Result<void> Begin(const RunHeader& header) override {
     FEDGEN_TRY(CheckWritable());
+    Reach("begin: before it");
     if (!IsRunName(header.run)) {
       return connection_.Problem(
           ErrorCode::kUsage,
@@ -192,7 +193,10 @@ class SqliteStore : public Store {
         FEDGEN_TRY(Statement::Make(connection_, "INSERT INTO runs (name, settings) VALUES (?, ?)",
                                    header.run, header.settings));
     FEDGEN_TRY(insert.Run());
-    return transaction.Commit();
+    Reach("begin: before its commit");
+    FEDGEN_TRY(transaction.Commit());
+    Reach("begin: after it");
+    return {};
   }
 
   Result<std::vector<RunHeader>> Runs() override {
@@ -234,6 +238,7 @@ class SqliteStore : public Store {
 
   Result<void> Append(const std::string& run, std::span<const StoredMessage> messages) override {
     FEDGEN_TRY(CheckWritable());
+    Reach("append: before it");
     for (const StoredMessage& message : messages) FEDGEN_TRY(CheckMessage(run, message));
     Transaction transaction = FEDGEN_TRY(Transaction::BeginWriting(connection_));
     const std::int64_t id = FEDGEN_TRY(IdOf(run));
@@ -258,12 +263,16 @@ class SqliteStore : public Store {
       }
       last = m.sequence;
     }
-    return transaction.Commit();
+    Reach("append: before its commit");
+    FEDGEN_TRY(transaction.Commit());
+    Reach("append: after it");
+    return {};
   }
 
   Result<void> Compact(const std::string& run, std::int64_t sequence,
                        const std::string& snapshot) override {
     FEDGEN_TRY(CheckWritable());
+    Reach("compact: before it");
     FEDGEN_CHECK(!snapshot.empty(), "an empty snapshot of run {}", run);
     Transaction transaction = FEDGEN_TRY(Transaction::BeginWriting(connection_));
     const std::int64_t id = FEDGEN_TRY(IdOf(run));
@@ -285,7 +294,10 @@ class SqliteStore : public Store {
         "UPDATE messages SET bytes = NULL WHERE run = ? AND sequence > ? AND sequence <= ?", id,
         first, sequence));
     FEDGEN_TRY(let_go.Run());
-    return transaction.Commit();
+    Reach("compact: before its commit");
+    FEDGEN_TRY(transaction.Commit());
+    Reach("compact: after it");
+    return {};
   }
 
   Result<std::vector<StoredMessage>> MessagesOf(const std::string& run,

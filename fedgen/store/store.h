@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "fedgen/base/result.h"
@@ -92,6 +94,14 @@ class Store {
   virtual Result<std::vector<StoredMessage>> RowsOf(const std::string& run) = 0;
   /// A copy of everything, taken while others go on; refuses a path that exists.
   virtual Result<void> Backup(const std::string& path) = 0;
+
+  /// For tests: told before a write, before its commit, and after it.
+  std::function<void(std::string_view place)> failpoint{};
+
+ protected:
+  void Reach(std::string_view place) const {
+    if (failpoint) failpoint(place);
+  }
 };
 
 /// `sqlite:PATH`. The file is made if it is not there; one of an older schema is moved up, one of a
