@@ -16,6 +16,7 @@
 #include "fedgen/cli/commands.h"
 #include "fedgen/cli/print.h"
 #include "fedgen/cli/progress.h"
+#include "fedgen/federation/run_log.h"
 #include "fedgen/federation/status.h"
 #include "fedgen/fleet/settings.h"
 #include "fedgen/fleet/up.h"
@@ -204,6 +205,15 @@ Result<std::optional<Mlp>> TakeWinner(const Federation& federation) {
   return std::optional<Mlp>(FEDGEN_TRY(LoadPolicy(path)));
 }
 
+// What happened, for fedgen train --replay.
+Result<void> WriteLog(const Federation& federation) {
+  const std::string home = federation.directory + "/cloud";
+  const std::unique_ptr<Store> store =
+      FEDGEN_TRY(OpenStoreForReading(fmt::format("sqlite:{}/cloud.db", home)));
+  const RunLog log = FEDGEN_TRY(ReadRunLog(*store, "run"));
+  return WriteFileAtomically(home + "/log.jsonl", LogToText(log), IfExists::kReplace);
+}
+
 Result<void> CertifyWinnerOf(const Federation& federation, const Config& config, const Mlp& winner,
                              int num_threads) {
   CertifyOptions options;
@@ -261,8 +271,7 @@ Result<void> RunUp(const UpCommand& command) {
   FEDGEN_TRY(processes.Wait(view));
   view.Wipe();
   processes.EndAll();
-  FEDGEN_TRY(RunCloudLog({fmt::format("sqlite:{}/cloud/cloud.db", directory), "run",
-                          directory + "/cloud/log.jsonl", true}));
+  FEDGEN_TRY(WriteLog(federation));
   const std::optional<Mlp> winner = FEDGEN_TRY(TakeWinner(federation));
   if (!winner) {
     Print(
@@ -273,7 +282,7 @@ Result<void> RunUp(const UpCommand& command) {
   if (!command.no_certificate) {
     FEDGEN_TRY(CertifyWinnerOf(federation, config, *winner, num_threads));
   }
-  Print("\n{}/: policies/best.fgp{}, learner-*/, cloud/\n", directory,
+  Print("\n{}/: policies/best.fgp{}, learner-*/, cloud/log.jsonl\n", directory,
         command.no_certificate ? "" : ", certificate.json");
   return {};
 }
