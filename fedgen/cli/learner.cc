@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "fedgen/base/text.h"
+#include "fedgen/base/version.h"
 #include "fedgen/cli/commands.h"
 #include "fedgen/cli/live_view.h"
 #include "fedgen/cli/print.h"
@@ -119,6 +120,13 @@ Result<void> RunLearner(const LearnerCommand& command) {
   const LogForm form = LogFormOf(command.log);
   const EventLog log(STDERR_FILENO, form);
   RemoteExchange exchange(ExchangeOf(command, log, form));
+  if (command.leave) {
+    const LearnerId learner = SettingsOf(command).learner;
+    FEDGEN_TRY(exchange.Enter(learner, {command.run, kVersion, ""}));
+    FEDGEN_TRY(exchange.Leave(learner));
+    Print("learner {} has left: nobody waits for it any more\n", learner.name());
+    return {};
+  }
   LearnerRun run = FEDGEN_TRY(EnterRun(SettingsOf(command), exchange));
   for (const std::string& warning : run.local.warnings) PrintError("warning: {}\n", warning);
   run.local.experiment.num_threads = num_threads;
