@@ -6,7 +6,7 @@ JOBS ?= 2
 FUZZ_SECONDS ?= 60
 CMAKE_BUILD = cmake --build --preset
 
-.PHONY: demo program test build verify dev asan tsan lint format fuzz bench reproduce clean
+.PHONY: demo program test build verify dev asan tsan lint format fuzz bench chaos chaos-short reproduce clean
 
 demo: program
 	@tools/bootstrap demo
@@ -28,8 +28,8 @@ test: build
 	@python3 tools/check_layers.py
 	@ctest --preset release -j $(JOBS)
 
-# What is slower: style, Debug, sanitizers, a minute of fuzzing per target.
-verify: lint dev asan tsan fuzz
+# What is slower: style, Debug, sanitizers, a minute of fuzzing per target, a federation under fire.
+verify: lint dev asan tsan fuzz chaos-short
 
 lint:
 	@tools/bootstrap build test verify
@@ -48,6 +48,15 @@ fuzz:
 format:
 	@tools/bootstrap verify
 	@git ls-files '*.h' '*.cc' | xargs clang-format-19 -i
+
+# A federation that is killed, stopped, delayed and cut must end with the bytes of one process.
+chaos-short: program
+	@tools/bootstrap demo
+	@tests/chaos.py --program build/release/fedgen --kills 50
+
+chaos: program
+	@tools/bootstrap demo
+	@tests/chaos.py --program build/release/fedgen --kills 1000
 
 # The paper's tables, figures and trade-offs, and the comparisons of algorithms and estimators: hours.
 reproduce: program

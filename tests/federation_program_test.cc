@@ -79,6 +79,27 @@ TEST_F(FederationProgram, HasTheBytesOfOneProcessWithFederatedAveragingByPolicyG
       3);
 }
 
+// What came when is in the log: one process gives every learner the bytes that it had.
+TEST_F(FederationProgram, IsRunOnceMoreFromItsLog) {
+  const std::string common =
+      fmt::format("--config '{}' --seed 5 {} --learners 3 ", kConfig, kShort);
+  const Ran up = Run("up --async --no-certificate --out then " + common);
+  ASSERT_EQ(up.exit_code, 0) << up.err;
+  const Ran replay = Run("train --replay then/cloud/log.jsonl --out again " + common);
+  ASSERT_EQ(replay.exit_code, 0) << replay.err;
+  for (int learner = 1; learner <= 3; ++learner) {
+    const std::string home = fmt::format("learner-{}", learner);
+    EXPECT_EQ(Policies("again/" + home), Policies("then/" + home)) << learner;
+    const std::string checkpoint = Slurp(directory_ / "then" / home / "host.fgc");
+    EXPECT_FALSE(checkpoint.empty());
+    EXPECT_EQ(Slurp(directory_ / "again" / home / "host.fgc"), checkpoint) << learner;
+  }
+  // Of other learners it is not the log.
+  const Ran other = Run("train --replay then/cloud/log.jsonl --out other --seed 6 " +
+                        fmt::format("--config '{}' {} --learners 3 ", kConfig, kShort));
+  EXPECT_EQ(other.exit_code, 5) << other.err;
+}
+
 TEST_F(FederationProgram, SaysWhatIsWrongInOneLine) {
   ASSERT_EQ(Run(fmt::format("up --config '{}' --out f --prepare-only", kConfig)).exit_code, 0);
   ExpectMistake("cloud --tls f/tls/cloud --run f/run.toml --store sqlite:f/cloud.db", 2,

@@ -6,8 +6,8 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
 
-#include <map>
 #include <atomic>
+#include <map>
 #include <mutex>
 #include <utility>
 

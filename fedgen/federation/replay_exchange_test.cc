@@ -15,9 +15,9 @@
 
 #include "fedgen/base/file_testing.h"
 #include "fedgen/federation/cloud_loop.h"
-#include "fedgen/store/store_testing.h"
 #include "fedgen/fuse/checkpoint.h"
 #include "fedgen/fuse/federation_testing.h"
+#include "fedgen/store/store_testing.h"
 
 namespace fedgen {
 namespace {

@@ -16,9 +16,9 @@
 
 #include "fedgen/base/file_testing.h"
 #include "fedgen/federation/served_run.h"
-#include "fedgen/store/store_testing.h"
 #include "fedgen/federation/wire-inl.h"
 #include "fedgen/fuse/federation_testing.h"
+#include "fedgen/store/store_testing.h"
 
 namespace fedgen {
 namespace {

@@ -184,17 +184,17 @@ TEST(Wire, HasNoPlaceForWorlds) {
   EXPECT_THAT(FieldsOf(v1::EnterRequest::descriptor()),
               ::testing::UnorderedElementsAre("EnterRequest.run", "EnterRequest.learner",
                                               "EnterRequest.version", "EnterRequest.settings"));
-  EXPECT_THAT(
-      FieldsOf(v1::StepRequest::descriptor()),
-      ::testing::UnorderedElementsAre(
-          "StepRequest.run", "StepRequest.learner", "StepRequest.join", "StepRequest.round",
-          "StepRequest.close", "StepRequest.final", "StepRequest.race", "StepRequest.leave", "StepRequest.signature",
-          "Join.theta", "Join.task", "Race.tallies", "Tally.episodes", "Tally.reached", "Tally.cost",
-          "Round.round", "Round.submission", "Round.judged", "Round.verdicts", "Round.moved",
-          "Round.episodes", "Close.round", "Close.origin", "Close.settled", "Final.final",
-          "Submission.learner", "Submission.round", "Submission.origin", "Submission.y",
-          "Submission.b", "Submission.theta", "Submission.hash", "Verdict.verifier",
-          "Verdict.record", "Rank.bound", "Rank.learner", "Rank.round", "Rank.hash"));
+  EXPECT_THAT(FieldsOf(v1::StepRequest::descriptor()),
+              ::testing::UnorderedElementsAre(
+                  "StepRequest.run", "StepRequest.learner", "StepRequest.join", "StepRequest.round",
+                  "StepRequest.close", "StepRequest.final", "StepRequest.race", "StepRequest.leave",
+                  "StepRequest.signature", "Join.theta", "Join.task", "Race.tallies",
+                  "Tally.episodes", "Tally.reached", "Tally.cost", "Round.round",
+                  "Round.submission", "Round.judged", "Round.verdicts", "Round.moved",
+                  "Round.episodes", "Close.round", "Close.origin", "Close.settled", "Final.final",
+                  "Submission.learner", "Submission.round", "Submission.origin", "Submission.y",
+                  "Submission.b", "Submission.theta", "Submission.hash", "Verdict.verifier",
+                  "Verdict.record", "Rank.bound", "Rank.learner", "Rank.round", "Rank.hash"));
 }
 
 // Anybody in the federation may see it: names, rounds, hashes and what an incumbent costs.

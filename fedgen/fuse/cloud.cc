@@ -258,7 +258,9 @@ void Cloud::set_state(CloudState state) {
 }
 
 // Who comes late goes on after it; unknown while a round is being closed.
-int Cloud::RoundToGoOnFrom() const { return phase() == Phase::kClose ? kUndecidedRound : state_.round; }
+int Cloud::RoundToGoOnFrom() const {
+  return phase() == Phase::kClose ? kUndecidedRound : state_.round;
+}
 
 // ---- Join ---------------------------------------------------------------------------------------
 

@@ -22,8 +22,8 @@
 #include "fedgen/base/text.h"
 #include "fedgen/base/version.h"
 #include "fedgen/federation/status.h"
-#include "fedgen/store/store.h"
 #include "fedgen/identity/tls.h"
+#include "fedgen/store/store.h"
 
 namespace fedgen {
 namespace {

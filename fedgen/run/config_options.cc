@@ -59,10 +59,11 @@ void Describe(OptionVisitor& visitor, FederationOptions& options) {
        "How often the mean of the policies of one origin is tried as one more candidate, "
        "measured by a learner; 0 for never."},
       average_every, {0, 10000000});
-  visitor.Number({"patience", "s",
-                  "In a federation: how long a step of a round waits for who is silent, who is then "
-                  "left out and may come back; 0 for ever. Learners in one process are never silent."},
-                 patience, Closed(0, 1e6));
+  visitor.Number(
+      {"patience", "s",
+       "In a federation: how long a step of a round waits for who is silent, who is then "
+       "left out and may come back; 0 for ever. Learners in one process are never silent."},
+      patience, Closed(0, 1e6));
   visitor.Flag({"async", "",
                 "In a federation: whether everybody has rounds of its own and is answered at once "
                 "with the best policy so far. For fedgen and local, without average_every."},

@@ -59,6 +59,41 @@ TEST(Racers, AreTheFinalsTheIncumbentAndTheMean) {
               ElementsAre("final-1", "final-2", "final-4", "incumbent", "average"));
 }
 
+// However many drive, the sums are those of one, and the winner is Race()'s.
+TEST(Race, CanBeDivided) {
+  Task task = TextTask();
+  task.world.start.per_world = 2;
+  std::vector<Racer> racers;
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) racers.push_back({"r", Net(task, seed), {}});
+  EvaluateOptions options;
+  options.num_worlds = 50;
+  options.starts_per_world = 2;
+  options.kernel = BestKernel();
+  const RaceCourse course{task, DrawnWorlds(task, Key(5), BestKernel()), options};
+  const std::vector<RaceTally> whole = DrivePart(course, racers, 0, 1, {});
+  for (const std::size_t num_parts : {std::size_t{3}, std::size_t{7}, std::size_t{60}}) {
+    std::vector<RaceTally> sums(racers.size());
+    for (std::size_t part = 0; part < num_parts; ++part) {
+      const std::vector<RaceTally> some = DrivePart(course, racers, part, num_parts, {});
+      for (std::size_t i = 0; i < sums.size(); ++i) {
+        sums[i].episodes += some[i].episodes;
+        sums[i].reached += some[i].reached;
+        sums[i].cost += some[i].cost;
+      }
+    }
+    EXPECT_EQ(sums, whole) << num_parts;
+  }
+  for (const Prize prize : {Prize::kCost, Prize::kSafety}) {
+    const RaceResult race = Race(task, course.worlds, options, prize, racers, {});
+    EXPECT_EQ(FindWinner(prize, whole), race.winner);
+  }
+  for (std::size_t i = 0; i < racers.size(); ++i) {
+    EXPECT_EQ(whole[i].episodes, 100);
+    EXPECT_EQ(TallyOf(whole[i]).reached, racers[i].tally.reached);
+    EXPECT_NEAR(TallyOf(whole[i]).cost_sum, racers[i].tally.cost_sum, 1e-7);
+  }
+}
+
 TEST(Race, IsWonByTheLeastCostOnTheSameWorlds) {
   const Task task = TextTask();
   std::vector<Racer> racers;
