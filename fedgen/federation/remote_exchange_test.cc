@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <functional>
 #include <thread>
 
@@ -165,6 +166,41 @@ TEST_P(RemoteExchangeTest, GivesTheBytesOfOneProcess) {
 
 INSTANTIATE_TEST_SUITE_P(Algorithms, RemoteExchangeTest, ::testing::ValuesIn(SpreadCases()),
                          [](const auto& test) { return std::string(test.param.name); });
+
+// A learner that nobody knew at the beginning joins, another leaves, and the run goes on.
+TEST(RemoteExchange, JoinsAndLeavesARunThatIsOpen) {
+  const TemporaryDirectory directory;
+  const SpreadCase c{"open", {.rounds = 3, .open = true}};
+  const Authority authority = MakeTestAuthority("test");
+  TestCloud cloud(c, authority, directory.Path("cloud.db"));
+  const auto exchange_of = [&](std::uint32_t index) {
+    const std::string tls = directory.Path(fmt::format("tls-{}", index));
+    if (!std::filesystem::exists(tls)) {
+      WriteTestIdentity(tls, MakeTestIdentity(authority, LearnerId(index)));
+    }
+    return std::make_unique<RemoteExchange>(Towards(cloud.address(), tls));
+  };
+  std::vector<std::thread> threads;
+  for (std::uint32_t i = 0; i < kSpreadLearners; ++i) {
+    threads.emplace_back([&, i] {
+      const JoinMessage join{LearnerId(i), {1, 2}};
+      EXPECT_TRUE(exchange_of(i)->Join({&join, 1}));
+      if (i == 0) return;
+      const Result<void> left = exchange_of(i)->Leave(LearnerId(i));
+      EXPECT_TRUE(left) << left.error().message;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const JoinMessage late{LearnerId(70), {1, 2}};
+  const Result<std::vector<Welcome>> welcome = exchange_of(70)->Join({&late, 1});
+  ASSERT_TRUE(welcome) << welcome.error().message;
+  EXPECT_EQ(welcome->front().origin, LearnerId(0));
+  const RoundMessage rests{LearnerId(0), 1, {}, {}, {}, {}, 7};
+  const Result<RoundAnswer> answer = exchange_of(0)->Submit({&rests, 1});
+  ASSERT_TRUE(answer) << answer.error().message;
+  EXPECT_EQ(answer->episodes, 7);
+  EXPECT_FALSE(exchange_of(1)->Submit({&rests, 1}));  // it speaks for another
+}
 
 }  // namespace
 }  // namespace fedgen

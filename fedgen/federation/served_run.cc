@@ -49,6 +49,10 @@ std::string ServedSettings::Text() const {
 
 Result<ServedRun> ServedRun::Open(const ServedSettings& settings, Store& store,
                                   std::size_t snapshot_bytes) {
+  if (const std::optional<FieldError> wrong = Validate(settings.options)) {
+    return Error{ErrorCode::kConfig,
+                 fmt::format("run {}: {} = {}", settings.run, wrong->field, wrong->problem)};
+  }
   const std::string text = settings.Text();
   FEDGEN_TRY(store.Begin({settings.run, text}));
   ServedRun run(settings.run, Sha256Hex(text), settings.num_parameters,

@@ -253,8 +253,11 @@ void Cloud::Count() {
 void Cloud::set_state(CloudState state) {
   state_ = std::move(state);
   Count();
-  const bool may_go_on = !options_.async && state_.ending != Ending::kNotYet;
-  if (may_go_on && state_.finals.empty()) state_.ending = FindEnding();
+  // Of another number of rounds: what it ended by may be no more, or be first.
+  const bool was_last = state_.ending == Ending::kRounds;
+  const bool is_over = state_.ending != Ending::kNotYet;
+  const bool is_another = is_over && was_last != (state_.round >= options_.rounds);
+  if (is_another && !options_.async && state_.finals.empty()) state_.ending = FindEnding();
 }
 
 // Who comes late goes on after it; unknown while a round is being closed.

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "fedgen/base/random.h"
+#include "fedgen/fuse/checkpoint.h"
 #include "fedgen/fuse/cloud_testing.h"
 
 namespace fedgen {
@@ -144,6 +146,87 @@ TEST_F(AsyncCloud, GoesOnFromItsState) {
   }
   EXPECT_EQ(ToBytes(again.state()), ToBytes(cloud_.state()));
 }
+
+// Whatever is said in whatever order: what is refused or repeated changes nothing, and a Cloud that
+// begins with the bytes of another goes on as that one does.
+class AnyCloud : public ::testing::TestWithParam<FederationOptions> {
+ protected:
+  int Below(int bound) { return UniformInt(key_.Block(draws_++)[0], 0, bound - 1); }
+  LearnerId Anybody() { return LearnerId(static_cast<std::uint32_t>(Below(4))); }
+
+  // Of this Cloud, mostly something that makes sense now.
+  Result<bool> Say(int what, LearnerId id, int number, Cloud& cloud) const {
+    const Member* member = FindMember(cloud.state().members, id);
+    const int step = member == nullptr ? 0 : member->step;
+    const bool off = number == 0;
+    const int next =
+        (cloud.options().async ? step + 2 : cloud.state().step + 1) / 2 - (off ? 1 : 0);
+    const Submission submission = Make(id, std::max(next, 1), id, 0.125 * (number % 4), {1, 2});
+    switch (what) {
+      case 0:
+        return cloud.Receive(JoinMessage{id, {1, static_cast<float>(number % 2)}, task_});
+      case 1:
+        return cloud.Receive(Says(next, submission, next));
+      case 2:
+        return cloud.Receive(CloseMessage{id, (step + 1) / 2, id, number > 2});
+      case 3:
+        return cloud.Receive(FinalMessage{Make(id, 1, id, 0.5, {1, 2})});
+      case 4:
+        return cloud.Receive(RaceMessage{id, {{1, 1, 0}}});
+      case 5:
+        return cloud.Receive(ControlMessage{static_cast<Kind>(number % 3), id});
+      default:
+        return cloud.Receive(LeaveMessage{id});
+    }
+  }
+  // Seldom what ends a learner's part.
+  int What() {
+    const int drawn = Below(200);
+    if (drawn < 2) return 6;
+    return drawn < 12 ? 5 : drawn % 5;
+  }
+
+  const std::string task_ = std::string(64, 'a');
+  Key key_{3};
+  std::uint64_t draws_ = 0;
+};
+
+TEST_P(AnyCloud, StaysACloud) {
+  int heard = 0, over = 0;
+  for (int run = 0; run < 12; ++run) {
+    Cloud cloud(GetParam(), Ids(3));
+    for (int message = 0; message < 300; ++message) {
+      const std::string before = CheckpointToBytes(CloudCheckpoint{"", cloud.state()});
+      Cloud again(GetParam(), Ids(3));
+      const Result<CloudCheckpoint> kept = CloudFromBytes(before, "kept");
+      ASSERT_TRUE(kept) << kept.error().message;
+      ASSERT_TRUE(Restore(*kept, "", "kept", again));
+      const int what = What();
+      const LearnerId id = Anybody();
+      // Revoking is for ever, so it is seldom.
+      const int number = what == 5 && Below(10) != 0 ? 2 * Below(2) : Below(7);
+      const Result<bool> result = Say(what, id, number, cloud);
+      const Result<bool> other = Say(what, id, number, again);
+      const std::string after = CheckpointToBytes(CloudCheckpoint{"", cloud.state()});
+      ASSERT_EQ(after, CheckpointToBytes(CloudCheckpoint{"", again.state()})) << what;
+      ASSERT_EQ(result.has_value(), other.has_value());
+      if (!result || !*result) {
+        ASSERT_EQ(after, before) << what;
+      }
+      heard += result && *result ? 1 : 0;
+    }
+    over += cloud.FindFinalists() ? 1 : 0;
+  }
+  EXPECT_GT(heard, 120);
+  EXPECT_GT(over, 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Options, AnyCloud,
+    ::testing::Values(FederationOptions{.rounds = 3}, FederationOptions{.rounds = 3, .patience = 1},
+                      FederationOptions{.rounds = 3, .patience = 1, .open = true},
+                      FederationOptions{.rounds = 3, .async = true},
+                      FederationOptions{.rounds = 3, .patience = 1, .async = true, .open = true}));
 
 TEST(FederationOptions, OfAnAsynchronousRunHaveNoMeans) {
   EXPECT_FALSE(Validate(FederationOptions{.patience = 2, .async = true, .open = true}));
