@@ -53,10 +53,11 @@ format:
 chaos-short: program
 	@tools/bootstrap demo
 	@tests/chaos.py --program build/release/fedgen --kills 50
+	@tests/chaos.py --program build/release/fedgen --kills 10 --delay 0.002 --namespace
 
 chaos: program
 	@tools/bootstrap demo
-	@tests/chaos.py --program build/release/fedgen --kills 1000
+	@tests/chaos.py --program build/release/fedgen --kills 1000 --rounds 1000
 
 # The paper's tables, figures and trade-offs, and the comparisons of algorithms and estimators: hours.
 reproduce: program

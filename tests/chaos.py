@@ -77,7 +77,8 @@ class Node:
         self.round = 0  # last that it was answered
         self.trained = False
         self.acknowledged = set()  # steps
-        self.troubles = 0
+        self.late = 0  # requests that were sent again because no answer came in time
+        self.lost = 0  # or because there was no connection any more
 
     def start(self):
         with open(self.log, "ab") as log:
@@ -120,7 +121,8 @@ class Node:
             self.trained = True
             self.acknowledged.add(2 * event["round"] + 1)
         elif kind == "trouble":
-            self.troubles += 1
+            self.late += "Deadline" in event["text"]
+            self.lost += "Deadline" not in event["text"]
 
     def last_words(self):
         with contextlib.suppress(OSError):
@@ -191,18 +193,19 @@ class Proxy:
 
 
 def plan(draw, kills, stops, num_learners):
-    """What is to happen, and how far the run is then: -1 is before anybody has joined, 0..1 the
-    share of rounds, 2 after the last."""
+    """What is to happen, how far the run is then, whom it hits, and two moments to wait: before,
+    and before who was killed comes back. How far: -1 is before all have joined, 0..1 the share of
+    rounds, 2 after the last."""
     at_join = max(2, kills // 20)
     moments = [(-1.0, "kill")] * at_join
     moments += [(draw.random(), "kill") for _ in range(kills - at_join)]
     moments += [(draw.random(), "stop") for _ in range(stops)]
     # How many of these find somebody who is not done yet nobody knows: they are beyond `kills`.
     moments += [(2.0, "kill")] * max(4, kills // 10)
-    # One in four hits the Cloud.
+    # Every fourth hits the Cloud.
     return collections.deque(
-        (when, what, 0 if draw.random() < 0.25 else draw.randint(1, num_learners),
-         draw.uniform(0, 0.15)) for when, what in sorted(moments))
+        (when, what, draw.randint(1, num_learners) if index % 4 else 0, draw.uniform(0, 0.05),
+         draw.uniform(0, 0.15)) for index, (when, what) in enumerate(sorted(moments)))
 
 
 class Chaos:
@@ -216,13 +219,14 @@ class Chaos:
         self.proxies = []
         self.rounds = 0  # of the reference
         self.stopped = {}  # node: until when
-        self.next_at = 0  # nothing happens before
-        self.phases = collections.Counter()
+        self.strike_at = None  # when the next of the plan happens, once its time has come
 
     # ---- Before ----
 
     def make_reference(self):
         words = ["--config", self.options.config, "--seed", str(self.options.seed)]
+        if self.options.rounds:
+            words += ["--set", f"federation.rounds={self.options.rounds}"]
         run(self.options.program, "train", *words, "--out", str(self.directory / "one"),
             "--no-figures")
         run(self.options.program, "up", *words, "--out", str(self.directory / "many"),
@@ -295,46 +299,53 @@ class Chaos:
                 raise Failure(f"{node.name} ended with exit code {code}: {node.last_words()}")
             node.done = True
 
+    def victim(self, whom):
+        """Somebody who is up; whom if that may be."""
+        for step in range(len(self.nodes)):
+            node = self.nodes[(whom + step) % len(self.nodes)]
+            if node.is_up():
+                return node
+        return None
+
     def strike(self, moments):
-        """Does what is due. Returns whether there may be more."""
+        """Does what is due."""
         now = time.monotonic()
-        if not moments or now < self.next_at or moments[0][0] > self.progress():
+        if not moments or moments[0][0] > self.progress():
             return
-        _, what, whom, pause = moments.popleft()
-        node = self.nodes[whom]
-        if node.done:
-            alive = [one for one in self.nodes if not one.done]
-            node = alive[whom % len(alive)]
-        if not node.is_up():
-            node.start()  # who is killed again at once has hardly begun
-        phase = self.progress()
+        when, what, whom, wait, pause = moments[0]
+        if self.strike_at is None:
+            self.strike_at = now + wait
+        node = self.victim(whom)
+        if now < self.strike_at or node is None:
+            return
+        moments.popleft()
+        self.strike_at = None
         if what == "kill":
             node.kill()
             self.stopped.pop(node, None)
             node.back_at = now + pause
             self.counts["kills"] += 1
             self.counts["kills of the Cloud"] += node is self.nodes[0]
-            self.phases["join" if phase < 0 else "rounds" if phase <= 1 else "end"] += 1
+            self.counts["join" if when < 0 else "rounds" if when <= 1 else "end"] += 1
         elif node not in self.stopped:
             node.process.send_signal(signal.SIGSTOP)
             self.stopped[node] = now + self.options.deadline * 1.25
             self.counts["stops"] += 1
-        # At the end there is no round to wait for.
-        self.next_at = now + (pause if phase < 0 or phase > 1 else 0)
 
     async def run_through(self):
         moments = plan(self.draw, self.options.kills, self.options.stops, len(self.learners))
-        for node in self.nodes:
-            node.start()
-        self.next_at = time.monotonic() + self.draw.uniform(0, 0.3)
+        # The last learner comes late, so that nobody has joined before some were killed.
+        last = self.nodes[-1]
+        last.back_at = float("inf")
         while not all(node.done for node in self.learners):
             self.tend()
             self.strike(moments)
+            if last.back_at == float("inf") and not (moments and moments[0][0] < 0):
+                last.back_at = 0
             await asyncio.sleep(TICK)
         cloud = self.nodes[0]
         if cloud.is_up():
-            for node in list(self.stopped):
-                node.process.send_signal(signal.SIGCONT)
+            cloud.process.send_signal(signal.SIGCONT)
             cloud.process.terminate()
             if cloud.process.wait(timeout=60) != 0:
                 raise Failure(f"the Cloud ended with exit code {cloud.process.returncode}")
@@ -372,7 +383,8 @@ class Chaos:
                 raise Failure(f"{node.name} was answered in step {lost[0]}, which the store "
                               f"does not have ({len(lost)} such steps)")
             self.counts["acknowledged"] += len(node.acknowledged)
-            self.counts["trouble"] += node.troubles
+            self.counts["sent again"] += node.late
+            self.counts["lost"] += node.lost
         self.counts["rows"] = len(rows)
 
     def check_kills(self):
@@ -395,13 +407,14 @@ class Chaos:
         self.check_kills()
 
     def summary(self):
-        counts, phases = self.counts, self.phases
+        counts = self.counts
         return (f"{counts['kills']} kills ({counts['kills of the Cloud']} of the Cloud; "
-                f"{phases['join']} at join, {phases['rounds']} in rounds, {phases['end']} at the "
+                f"{counts['join']} at join, {counts['rounds']} in rounds, {counts['end']} at the "
                 f"end), {counts['stops']} stops, {counts['delays']} delays ({counts['late']} past "
-                f"the deadline), {counts['cuts']} cuts, {counts['trouble']} requests sent again, "
-                f"{counts['rows']} rows, {counts['acknowledged']} acknowledged and all there, "
-                f"{counts['policies']} policies equal")
+                f"the deadline), {counts['cuts']} cuts, requests sent again: {counts['sent again']} past "
+                f"their deadline, {counts['lost']} without a connection; {counts['rows']} rows, "
+                f"{counts['acknowledged']} acknowledged and all there, {counts['policies']} "
+                f"policies equal")
 
 
 # ---- A network namespace -------------------------------------------------------------------------
@@ -443,8 +456,9 @@ def make_weather(outside):
     able, why = quiet("tc", "qdisc", "add", "dev", "lo", "root", "tbf", "rate", "20mbit", "burst",
                       "64kb", "latency", "100ms")
     weather.append("20 Mbit/s" if able else f"no limit of the rate ({' '.join(why)})")
-    rules = ("table inet chaos { chain out { type filter hook output priority 0; "
-             "numgen random mod 1000 < 10 drop; } }")
+    rules = ("add table inet chaos; "
+             "add chain inet chaos out { type filter hook output priority 0; }; "
+             "add rule inet chaos out meta l4proto tcp numgen random mod 1000 < 10 drop")
     if shutil.which("nft") is None:
         weather.append("no loss (there is no nft)")
     else:
@@ -463,11 +477,12 @@ def read_arguments():
     parser.add_argument("--config", default=str(here / "chaos.toml"))
     parser.add_argument("--kills", type=int, default=50, help="at least so many")
     parser.add_argument("--stops", type=int, help="[a tenth of the kills]")
+    parser.add_argument("--rounds", type=int, help="[as configured]")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--deadline", type=float, default=1.0, help="s, of a learner's request")
-    parser.add_argument("--delay", type=float, default=0.002, help="share of pieces delayed")
-    parser.add_argument("--cut", type=float, default=0.001, help="share of pieces cut")
-    parser.add_argument("--minutes", type=float, help="give up then [5, and 1 for 20 kills]")
+    parser.add_argument("--delay", type=float, default=0.01, help="share of pieces delayed")
+    parser.add_argument("--cut", type=float, default=0.004, help="share of pieces cut")
+    parser.add_argument("--minutes", type=float, help="give up then [5, and 1 more for each 20 kills]")
     parser.add_argument("--namespace", action="store_true", help="with loss and a limited rate")
     parser.add_argument("--keep", metavar="DIR", help="leave everything there")
     parser.add_argument("--inside", help=argparse.SUPPRESS)
