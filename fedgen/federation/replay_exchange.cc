@@ -127,7 +127,7 @@ Result<StepAnswer> ReplayExchange::AskOne(const StepMessage& message) {
   const Call& call = calls_.at(learner);
   changed_.wait(lock, [&] { return failure_ || (call.answer && next_ > call.answered_at); });
   if (failure_) return *failure_;
-  return *call.answer;
+  return call.answer.value_or(StepAnswer());  // it has one
 }
 
 template <typename Answer, typename Message>

@@ -128,7 +128,7 @@ Result<void> ServedRun::LeaveOut(LearnerId learner) {
 
 Result<void> ServedRun::Revoke(LearnerId learner) {
   const Member* member = FindMember(cloud_.state().members, learner);
-  if (member == nullptr || member->standing == Presence::kRevoked) return {};
+  if (member == nullptr || member->presence == Presence::kRevoked) return {};
   return Control(ControlMessage::Kind::kRevoked, learner);
 }
 

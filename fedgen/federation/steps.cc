@@ -23,7 +23,7 @@ void ReadFields(std::size_t index, Reader& reader, StepMessage& message) {
 
 std::optional<Farewell> FarewellTo(const Cloud& cloud, LearnerId learner) {
   const Member* member = FindMember(cloud.state().members, learner);
-  if (member == nullptr || member->standing != Presence::kLeft) return std::nullopt;
+  if (member == nullptr || member->presence != Presence::kLeft) return std::nullopt;
   return Farewell{};
 }
 

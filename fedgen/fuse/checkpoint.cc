@@ -70,9 +70,8 @@ std::string FindWrongCount(const CloudState& s) {
   }
   for (const Member& member : s.members) {
     const bool sound = is_member(member.origin) && is_member(member.initial_origin) &&
-                       member.episodes >= 0 && member.step >= -1 &&
-                       member.joined >= kUndecidedRound && member.told >= kUndecidedRound &&
-                       member.seen >= 0;
+                       member.episodes >= 0 && member.step >= -1 && member.joined >= kRoundToCome &&
+                       member.told >= kRoundToCome && member.seen >= 0;
     if (!sound) return "a learner's counts contradict each other";
   }
   for (const RacePart& part : s.parts) {

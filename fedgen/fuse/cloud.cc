@@ -7,6 +7,7 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
+#include <utility>
 
 #include "fedgen/base/check.h"
 #include "fedgen/base/hash.h"
@@ -39,7 +40,7 @@ void Remember(Member& member, int step, const ShortHash& hash) {
 }
 
 bool IsHere(const Member& member) {
-  return member.standing == Presence::kPresent && member.step >= kJoinStep;
+  return member.presence == Presence::kPresent && member.step >= kJoinStep;
 }
 
 }  // namespace
@@ -83,8 +84,8 @@ bool Cloud::IsMember(LearnerId learner) const {
 Result<Member*> Cloud::Speaker(LearnerId learner) {
   Member* member = Find(learner);
   if (member == nullptr) return Stranger(learner);
-  if (member->standing == Presence::kRevoked) return Refused(learner, "its certificate is revoked");
-  if (member->standing == Presence::kLeft) return Refused(learner, "has left the run");
+  if (member->presence == Presence::kRevoked) return Refused(learner, "its certificate is revoked");
+  if (member->presence == Presence::kLeft) return Refused(learner, "has left the run");
   return member;
 }
 
@@ -123,7 +124,7 @@ Result<Cloud::Hearing> Cloud::Hear(int step, Member& member, const std::string& 
 
 // Who was left out is awaited again: at once where there are no steps, else from the next submit.
 void Cloud::ComeBack(Member& member) {
-  if (member.standing == Presence::kLeftOut) member.standing = Presence::kPresent;
+  if (member.presence == Presence::kLeftOut) member.presence = Presence::kPresent;
   const bool runs = options_.async && phase() == Phase::kFinish;
   if (runs && !member.awaited && member.step < FinishStepOf(member.id)) Await(member, true);
 }
@@ -148,10 +149,10 @@ Result<bool> Cloud::Receive(const ControlMessage& message) {
   switch (message.kind) {
     case ControlMessage::Kind::kLeftOut:
       if (!member->awaited || member->closing) return Refused(member->id, "is not waited for");
-      member->standing = Presence::kLeftOut;
+      member->presence = Presence::kLeftOut;
       break;
     case ControlMessage::Kind::kRevoked:
-      member->standing = Presence::kRevoked;
+      member->presence = Presence::kRevoked;
       break;
     case ControlMessage::Kind::kAnsweredAgain:
       return AnswerAgain(*member);
@@ -170,10 +171,10 @@ void Cloud::AwaitNoMore(Member& member) {
 
 Result<bool> Cloud::Receive(const LeaveMessage& message) {
   Member* member = Find(message.learner);
-  if (member != nullptr && member->standing == Presence::kLeft) return false;
+  if (member != nullptr && member->presence == Presence::kLeft) return false;
   member = FEDGEN_TRY(Speaker(message.learner));
   if (!options_.open) return Refused(message.learner, "may not leave: the run is not open");
-  member->standing = Presence::kLeft;
+  member->presence = Presence::kLeft;
   AwaitNoMore(*member);
   return true;
 }
@@ -262,7 +263,7 @@ void Cloud::set_state(CloudState state) {
 
 // Who comes late goes on after it; unknown while a round is being closed.
 int Cloud::RoundToGoOnFrom() const {
-  return phase() == Phase::kClose ? kUndecidedRound : state_.round;
+  return phase() == Phase::kClose ? kRoundToCome : state_.round;
 }
 
 // ---- Join ---------------------------------------------------------------------------------------
@@ -324,7 +325,7 @@ void Cloud::CompleteJoin() {
   for (Member& member : state_.members) {
     if (member.step >= kJoinStep) alike.push_back(&member);
   }
-  std::ranges::stable_sort(alike, {}, &Member::begins_with);
+  std::ranges::sort(alike, {}, [](const Member* m) { return std::pair(m->begins_with, m->id); });
   const Member* first = alike.front();
   for (Member* member : alike) {
     if (member->begins_with != first->begins_with) first = member;
@@ -504,8 +505,8 @@ void Cloud::CompleteClose() {
   state_.round = state_.step / 2;
   state_.ending = FindEnding();
   for (Member& member : state_.members) {
-    if (member.told == kUndecidedRound) member.told = state_.round;
-    if (member.joined == kUndecidedRound) member.joined = state_.round;
+    if (member.told == kRoundToCome) member.told = state_.round;
+    if (member.joined == kRoundToCome) member.joined = state_.round;
   }
 }
 
@@ -528,7 +529,7 @@ Ending Cloud::FindEnding() const {
 std::optional<Welcome> Cloud::WelcomeOf(LearnerId learner) const {
   const Member* member = FindMember(state_.members, learner);
   const bool is_known = member != nullptr && member->step >= kJoinStep && state_.step > kJoinStep &&
-                        member->joined != kUndecidedRound;
+                        member->joined != kRoundToCome;
   if (!is_known) return std::nullopt;
   Welcome welcome;
   welcome.origin = member->initial_origin;
@@ -573,7 +574,7 @@ bool Cloud::NeedsAnotherAnswer(const RoundMessage& message) const {
   const bool is_its_last =
       member->step >= step && member->step <= CloseStep(message.round) + (has_finished ? 1 : 0);
   if (!is_its_last || options_.async) return is_its_last;
-  return is_tolerant() && message.round < state_.answer.round && member->told != kUndecidedRound &&
+  return is_tolerant() && message.round < state_.answer.round && member->told != kRoundToCome &&
          !AnswerTo(message.learner, message.round);
 }
 

@@ -32,7 +32,7 @@ constexpr int NumValues(Presence /*type*/) { return 4; }
 using ShortHash = std::array<std::uint8_t, 16>;
 
 /// A round that is known when the one that is being closed is.
-inline constexpr int kUndecidedRound = -1;
+inline constexpr int kRoundToCome = -1;
 
 /// What the Cloud knows about a learner. There may be a million of them.
 struct Member {
@@ -49,7 +49,7 @@ struct Member {
   // round, once it is over for it.
   int told = 0;
   int seen = 0;  // asynchronous: the incumbent that it heard of last, by number
-  Presence standing = Presence::kPresent;
+  Presence presence = Presence::kPresent;
   Ending ending = Ending::kNotYet;  // asynchronous: after its last round
   bool awaited = true;              // still to be heard in this step
   bool settled = false;             // after the last round
@@ -60,7 +60,7 @@ struct Member {
   bool operator==(const Member&) const = default;
   friend void Fields(auto& archive, Is<Member> auto& m) {
     archive(m.id, m.initial_origin, m.origin, m.step, m.episodes, m.heard, m.begins_with, m.joined,
-            m.told, m.seen, m.standing, m.ending, m.awaited, m.settled, m.races, m.closing,
+            m.told, m.seen, m.presence, m.ending, m.awaited, m.settled, m.races, m.closing,
             m.rewound);
   }
 };
