@@ -11,6 +11,7 @@
 #include <fstream>
 #include <limits>
 #include <memory>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -24,14 +25,32 @@ namespace {
 class EchoService final
     : public v1::Federation::WithRawCallbackMethod_Exchange<v1::Federation::Service> {
  public:
+  /// Answers whenever so many wait.
+  explicit EchoService(std::uint32_t together) : together_(together) {}
+
   grpc::ServerUnaryReactor* Exchange(grpc::CallbackServerContext* context,
                                      const grpc::ByteBuffer* request,
                                      grpc::ByteBuffer* reply) override {
     *reply = *request;
     grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-    reactor->Finish(grpc::Status::OK);
+    if (together_ == 1) {
+      reactor->Finish(grpc::Status::OK);
+      return reactor;
+    }
+    std::vector<grpc::ServerUnaryReactor*> all;
+    {
+      const std::lock_guard lock(mutex_);
+      waiting_.push_back(reactor);
+      if (waiting_.size() == together_) all = std::exchange(waiting_, {});
+    }
+    for (grpc::ServerUnaryReactor* one : all) one->Finish(grpc::Status::OK);
     return reactor;
   }
+
+ private:
+  std::uint32_t together_;
+  std::mutex mutex_;  // guards: waiting_
+  std::vector<grpc::ServerUnaryReactor*> waiting_;
 };
 
 // Blocks until the other end of the lifeline is closed.
@@ -51,7 +70,7 @@ Result<void> ServeEcho(const ServerOptions& options, int lifeline) {
       FEDGEN_TRY(LoadTlsIdentity(options.tls_directory, LearnerId::Cloud(), SystemClock()));
   tls.pem_root_certs = identity.authority;
   tls.pem_key_cert_pairs.push_back({identity.key, identity.certificate});
-  EchoService service;
+  EchoService service(options.kind == ServerKind::kWaitingEcho ? options.learners : 1);
   int port = 0;
   grpc::ServerBuilder builder;
   builder.AddListeningPort("127.0.0.1:0", grpc::SslServerCredentials(tls), &port);
@@ -88,8 +107,8 @@ Result<void> ServeCloud(const ServerOptions& options, int lifeline) {
 }
 
 [[noreturn]] void Serve(const ServerOptions& options, int lifeline) {
-  const Result<void> served = options.kind == ServerKind::kEcho ? ServeEcho(options, lifeline)
-                                                                : ServeCloud(options, lifeline);
+  const Result<void> served = options.kind == ServerKind::kCloud ? ServeCloud(options, lifeline)
+                                                                 : ServeEcho(options, lifeline);
   if (!served) fmt::print(stderr, "{}\n", served.error().message);
   ::_exit(served ? 0 : 1);
 }

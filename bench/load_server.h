@@ -16,13 +16,14 @@ namespace fedgen {
 
 /// A bare echo takes bytes and gives the same bytes back, by the same callback interface of gRPC,
 /// the same TLS and under the same method name as a Cloud. It decodes nothing and keeps nothing.
-enum class ServerKind { kEcho, kCloud };
+/// A waiting echo answers when it has heard everybody, as rounds that are in step must.
+enum class ServerKind { kEcho, kWaitingEcho, kCloud };
 
 struct ServerOptions {
   ServerKind kind = ServerKind::kEcho;
   std::string tls_directory{};  // of the Cloud's identity
-  // Of the Cloud: runs that share the learners 1..learners evenly, in a store of their own.
   std::uint32_t learners = 1;
+  // Of the Cloud: runs that share the learners 1..learners evenly, in a store of their own.
   std::uint32_t runs = 1;
   std::uint64_t num_parameters = 0;
   std::string store{};  // path of the file

@@ -12,11 +12,18 @@ namespace {
 
 using Digest = std::array<unsigned char, 32>;
 
+// Looked up once: libcrypto would look it up for each digest, which takes longer than a short one.
+const EVP_MD* Algorithm() {
+  static const EVP_MD* const found = EVP_MD_fetch(nullptr, "SHA256", nullptr);
+  FEDGEN_CHECK(found != nullptr, "libcrypto has no SHA-256");
+  return found;
+}
+
 Digest Sha256(std::string_view bytes) {
   Digest digest{};
   unsigned int size = 0;
   const int done =
-      EVP_Digest(bytes.data(), bytes.size(), digest.data(), &size, EVP_sha256(), nullptr);
+      EVP_Digest(bytes.data(), bytes.size(), digest.data(), &size, Algorithm(), nullptr);
   FEDGEN_CHECK(done == 1 && size == digest.size(), "libcrypto: {} and {} bytes", done, size);
   return digest;
 }
@@ -42,7 +49,7 @@ void RunningSha256::Free::operator()(void* context) const {
 
 RunningSha256::RunningSha256() : context_(EVP_MD_CTX_new()) {
   auto* const context = static_cast<EVP_MD_CTX*>(context_.get());
-  FEDGEN_CHECK(context != nullptr && EVP_DigestInit_ex(context, EVP_sha256(), nullptr) == 1,
+  FEDGEN_CHECK(context != nullptr && EVP_DigestInit_ex(context, Algorithm(), nullptr) == 1,
                "libcrypto has no SHA-256");
 }
 
