@@ -138,7 +138,9 @@ Result<StepAnswer> RemoteExchange::Ask(const StepMessage& message) {
                        waits = answer.has_value() && !*answer;
                        return status;
                      }));
-  return *FEDGEN_TRY(std::move(answer));
+  std::optional<StepAnswer> got = FEDGEN_TRY(std::move(answer));
+  FEDGEN_CHECK(got.has_value(), "{} was not waited for", options_.run);
+  return *std::move(got);
 }
 
 // Every learner of this host at the same time: nobody is answered before all are heard.

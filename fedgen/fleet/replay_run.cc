@@ -62,6 +62,7 @@ Result<int> Replay(const ReplaySettings& settings) {
   }
   std::vector<Result<RunSummary>> ended(runs.size(), Error{ErrorCode::kIo, "not run"});
   std::vector<std::thread> threads;
+  threads.reserve(runs.size());
   for (std::size_t i = 0; i < runs.size(); ++i) {
     threads.emplace_back([&, i] { ended[i] = Execute(runs[i], exchange, {}); });
   }
