@@ -18,7 +18,8 @@ namespace fedgen {
 
 struct CloudBenchOptions {
   bool quick = false;
-  std::string part = "all";        // or one of the above
+  int runs = 1;              // of the load: learners of different runs do not wait for each other
+  std::string part = "all";  // or one of the above
   std::string directory = "/tmp";  // where stores are made: on the disk that shall be measured
 };
 

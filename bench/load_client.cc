@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <ctime>
 #include <deque>
 #include <mutex>
 #include <optional>
@@ -23,8 +24,8 @@ namespace {
 
 constexpr std::chrono::minutes kDeadline{5};  // of one request: a server that hangs is noticed
 
-grpc::ByteBuffer BufferOf(const StepMessage& message) {
-  const grpc::Slice slice(ToWire(kLoadRun, message).SerializeAsString());
+grpc::ByteBuffer BufferOf(const std::string& run, const StepMessage& message) {
+  const grpc::Slice slice(ToWire(run, message).SerializeAsString());
   return {&slice, 1};
 }
 
@@ -37,6 +38,12 @@ char FirstByte(const grpc::ByteBuffer& buffer) {
   std::vector<grpc::Slice> slices;
   if (!buffer.Dump(&slices).ok() || slices.empty() || slices.front().size() == 0) return 0;
   return static_cast<char>(*slices.front().begin());
+}
+
+double OwnCpuSeconds() {
+  std::timespec time = {};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
 // What learners do together.
@@ -57,8 +64,9 @@ struct Turn {
 // from whatever thread gRPC tells it that.
 class Talker {
  public:
-  Talker(LearnerId id, int port, bool is_echo, const TlsIdentity& tls, std::uint64_t num_parameters)
-      : id_(id), is_echo_(is_echo) {
+  Talker(LearnerId id, std::string run, int port, bool is_echo, const TlsIdentity& tls,
+         std::uint64_t num_parameters)
+      : id_(id), run_(std::move(run)), is_echo_(is_echo) {
     const Key key = Key(12).Fork(id.index());
     for (std::uint64_t at = 0; at < num_parameters; ++at) {
       theta_.push_back(2 * UnitFloat(key.Block(at)[0]) - 1);
@@ -72,7 +80,9 @@ class Talker {
   }
 
   // Makes the messages of a turn, which then need only be sent.
-  void PrepareJoin() { messages_.push_back({BufferOf(JoinMessage{id_, theta_}), FirstByteOf(2)}); }
+  void PrepareJoin() {
+    messages_.push_back({BufferOf(run_, JoinMessage{id_, theta_}), FirstByteOf(2)});
+  }
   void PrepareRounds(int rounds) {
     for (int last = round_ + rounds; round_ < last;) {
       RoundMessage submit;
@@ -82,8 +92,8 @@ class Talker {
       submit.submission =
           Submission{id_, round_, id_, 0.5 + 0.5 / (1 + round_), 0.01, theta_, hash_};
       submit.episodes = round_;
-      messages_.push_back({BufferOf(submit), FirstByteOf(3)});
-      messages_.push_back({BufferOf(CloseMessage{id_, round_, id_, false}), FirstByteOf(4)});
+      messages_.push_back({BufferOf(run_, submit), FirstByteOf(3)});
+      messages_.push_back({BufferOf(run_, CloseMessage{id_, round_, id_, false}), FirstByteOf(4)});
     }
   }
 
@@ -125,6 +135,7 @@ class Talker {
   }
 
   LearnerId id_;
+  std::string run_;
   bool is_echo_;
   std::vector<float> theta_;
   std::string hash_;
@@ -152,6 +163,7 @@ struct LoadClient::Parts {
     Turn turn;
     turn.running = talkers.size();
     LoadTurn result;
+    const double before = OwnCpuSeconds();
     const Stopwatch clock(Stopwatch::Kind::kWall);
     for (Talker& talker : talkers) talker.Begin(turn);
     {
@@ -159,6 +171,7 @@ struct LoadClient::Parts {
       turn.done.wait(lock, [&] { return turn.running == 0; });
     }
     result.seconds = clock.Seconds();
+    result.cpu_seconds = OwnCpuSeconds() - before;
     if (turn.problem) return *turn.problem;
     for (const Talker& talker : talkers) {
       const std::vector<double>& own = talker.latencies();
@@ -171,11 +184,12 @@ struct LoadClient::Parts {
 };
 
 LoadClient::LoadClient(int port, bool is_echo, const std::vector<TlsIdentity>& identities,
-                       std::uint64_t num_parameters)
+                       std::uint64_t num_parameters, std::uint32_t runs)
     : parts_(std::make_unique<Parts>()) {
   std::uint32_t index = 0;
   for (const TlsIdentity& tls : identities) {
-    parts_->talkers.emplace_back(LearnerId(index++), port, is_echo, tls, num_parameters);
+    const LearnerId id(index++);
+    parts_->talkers.emplace_back(id, LoadRunOf(id, runs), port, is_echo, tls, num_parameters);
   }
 }
 

@@ -18,6 +18,7 @@ namespace fedgen {
 struct LoadTurn {
   std::int64_t requests = 0;
   double seconds = 0;
+  double cpu_seconds = 0;           // of the client
   std::vector<double> latencies{};  // s, in ascending order
 
   double per_second() const { return static_cast<double>(requests) / seconds; }
@@ -29,7 +30,7 @@ class LoadClient {
  public:
   /// Learner i has identities[i]; policies have num_parameters each.
   LoadClient(int port, bool is_echo, const std::vector<TlsIdentity>& identities,
-             std::uint64_t num_parameters);
+             std::uint64_t num_parameters, std::uint32_t runs);
   ~LoadClient();
   LoadClient(LoadClient&&) noexcept;
   LoadClient(const LoadClient&) = delete;

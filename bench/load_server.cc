@@ -65,16 +65,18 @@ Result<void> ServeEcho(const ServerOptions& options, int lifeline) {
 }
 
 Result<void> ServeCloud(const ServerOptions& options, int lifeline) {
-  ServedSettings settings;
-  settings.run = kLoadRun;
-  settings.options.rounds = 10'000'000;
-  for (std::uint32_t index = 0; index < options.learners; ++index) {
-    settings.learners.emplace_back(index);
-  }
-  settings.num_parameters = options.num_parameters;
   const std::unique_ptr<Store> store = FEDGEN_TRY(OpenStore("sqlite:" + options.store));
   std::vector<ServedRun> runs;
-  runs.push_back(FEDGEN_TRY(ServedRun::Open(settings, *store)));
+  for (std::uint32_t first = 0; first < options.runs; ++first) {
+    ServedSettings settings;
+    settings.run = LoadRunOf(LearnerId(first), options.runs);
+    settings.options.rounds = 10'000'000;
+    for (std::uint32_t index = first; index < options.learners; index += options.runs) {
+      settings.learners.emplace_back(index);
+    }
+    settings.num_parameters = options.num_parameters;
+    runs.push_back(FEDGEN_TRY(ServedRun::Open(settings, *store)));
+  }
   CloudServerOptions serving;
   serving.tls_directory = options.tls_directory;
   serving.patience = std::chrono::minutes(10);  // nobody is told to ask again
@@ -93,6 +95,10 @@ Result<void> ServeCloud(const ServerOptions& options, int lifeline) {
 }
 
 }  // namespace
+
+std::string LoadRunOf(LearnerId learner, std::uint32_t runs) {
+  return fmt::format("load-{}", learner.index() % runs);
+}
 
 Result<ServerProcess> ServerProcess::Start(const ServerOptions& options) {
   int ends[2] = {};

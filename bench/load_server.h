@@ -7,6 +7,7 @@
 #include <string>
 
 #include "fedgen/base/result.h"
+#include "fedgen/fuse/knowledge.h"
 
 namespace fedgen {
 
@@ -20,13 +21,15 @@ enum class ServerKind { kEcho, kCloud };
 struct ServerOptions {
   ServerKind kind = ServerKind::kEcho;
   std::string tls_directory{};  // of the Cloud's identity
-  // Of the Cloud: a run of the learners 1..learners in a store of its own.
+  // Of the Cloud: runs that share the learners 1..learners evenly, in a store of their own.
   std::uint32_t learners = 1;
+  std::uint32_t runs = 1;
   std::uint64_t num_parameters = 0;
   std::string store{};  // path of the file
 };
 
-constexpr const char* kLoadRun = "load";
+/// The run that a learner is in.
+std::string LoadRunOf(LearnerId learner, std::uint32_t runs);
 
 /// A child process that serves on a port of loopback until this goes.
 class ServerProcess {

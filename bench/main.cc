@@ -84,6 +84,9 @@ int main(int argc, char** argv) {
   fedgen::CloudBenchOptions cloud_options;
   CLI::App* cloud = app.add_subcommand("cloud", "Requests that a Cloud sustains, and its memory");
   cloud->add_flag("--quick", cloud_options.quick, "Fewer of everything");
+  cloud->add_option("--runs", cloud_options.runs, "Runs among which the learners are divided")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
   cloud->add_option("--part", cloud_options.part, "all, load, learners or state")
       ->check(CLI::IsMember({"all", "load", "learners", "state"}))
       ->capture_default_str();

@@ -63,7 +63,7 @@ class CloudLoop {
   void Stop();
 
   /// What waits for others is written when it is so much.
-  static constexpr std::size_t kMostUnsaved = std::size_t{256} << 10;
+  static constexpr std::size_t kMostUnsaved = std::size_t{1} << 20;
 
  private:
   struct Waiting {

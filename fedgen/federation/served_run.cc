@@ -155,7 +155,6 @@ void ServedRun::Keep(const StepMessage& message, int step, int answered_before) 
   kept.learner = control != nullptr ? control->learner : SpeakerOf(message);
   kept.step = step == kNoStep ? static_cast<int>(-sequence_) : step;
   kept.bytes = StepToBytes(message);
-  kept.hash = Sha256Hex(kept.bytes);
   kept.kind = KindOf(message);
   if (const std::optional<RoundAnswer> answer = AnsweredHere(message, answered_before)) {
     kept.answered = answer->round;

@@ -83,8 +83,10 @@ std::optional<StepAnswer> AnswerOf(const Cloud& cloud, const StepMessage& messag
 }
 
 std::string StepToBytes(const StepMessage& message) {
-  std::string bytes(1, static_cast<char>(message.index()));
-  return bytes + std::visit([](const auto& m) { return ToBytes(m); }, message);
+  Writer writer;
+  writer(static_cast<std::uint8_t>(message.index()));
+  std::visit([&](const auto& m) { writer(m); }, message);
+  return writer.Take();
 }
 
 Result<StepMessage> StepFromBytes(std::string_view bytes) {

@@ -251,8 +251,9 @@ class SqliteStore : public Store {
       if (m.sequence != last + 1) {
         return Mismatch(run, fmt::format("sequence = {}: must be {}", m.sequence, last + 1));
       }
+      const std::string hash = m.hash.empty() ? Sha256Hex(m.bytes) : m.hash;
       FEDGEN_TRY(insert.Bind(id, m.sequence, std::int64_t{m.learner.index()}, std::int64_t{m.step},
-                             m.hash, m.y, m.b, Blob{m.verdicts}, Blob{m.signature}, Blob{m.bytes},
+                             hash, m.y, m.b, Blob{m.verdicts}, Blob{m.signature}, Blob{m.bytes},
                              m.kind, std::int64_t{m.answered}, m.incumbent));
       if (Result<void> inserted = insert.Run(); !inserted) {
         if (inserted.error().code != ErrorCode::kExists) return inserted;
@@ -339,7 +340,9 @@ class SqliteStore : public Store {
       return Mismatch(run, fmt::format("message {}: {}", message.sequence, rule));
     };
     if (message.bytes.empty()) return refused("has no bytes");
-    if (message.hash != Sha256Hex(message.bytes)) return refused("its hash is not of its bytes");
+    if (!message.hash.empty() && message.hash != Sha256Hex(message.bytes)) {
+      return refused("its hash is not of its bytes");
+    }
     for (const std::optional<double>& number : {message.y, message.b}) {
       if (number && std::isnan(*number)) return refused("y and b must be numbers");
     }

@@ -157,6 +157,16 @@ TEST(SqliteStore, RefusesWhatDoesNotFollowAndChangesNothing) {
   EXPECT_EQ(LoadRun(*store).messages, MessagesFrom(1, 5));
 }
 
+TEST(SqliteStore, MakesTheHashThatAMessageDoesNotBring) {
+  const TemporaryDirectory directory;
+  const auto store = MustOpen(directory.Path("a.db"));
+  ExpectOk(store->Begin({"r", ""}));
+  std::vector<StoredMessage> messages = MessagesFrom(1, 2);
+  for (StoredMessage& message : messages) message.hash.clear();
+  ExpectOk(store->Append("r", messages));
+  EXPECT_EQ(LoadRun(*store).messages, MessagesFrom(1, 2));
+}
+
 TEST(SqliteStore, KeepsRunsApart) {
   const TemporaryDirectory directory;
   const auto store = MustOpen(directory.Path("a.db"));

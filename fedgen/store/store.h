@@ -33,7 +33,8 @@ struct StoredMessage {
   std::int64_t sequence = 0;  // 1, 2, 3, ... within its run, in the order of acknowledgement
   LearnerId learner;          // who speaks, or whom a decision of the Cloud is about
   int step = 0;               // of the learner (fuse/cloud.h); below 0 if it belongs to none
-  std::string hash;  // SHA-256 of the bytes, 64 hexadecimal digits: what a repetition has too
+  std::string hash{};  // SHA-256 of the bytes, 64 hexadecimal digits: what a repetition has too;
+                       // Append() makes it if it is empty
   std::optional<double> y;  // for people: what it claims, if it submits
   std::optional<double> b;
   std::string verdicts{};   // for later: verdicts that it carries, as bytes
@@ -77,9 +78,9 @@ class Store {
   /// What is known of a run; nothing if there is none of this name.
   virtual Result<std::optional<StoredRun>> Load(const std::string& run) = 0;
   /// Keeps messages, all or none of them; they are on disk when it returns. Their sequence numbers
-  /// follow those that are there without a gap, they have bytes and the hash of these, and y and b
-  /// are not NaN: else kMismatch. A second message of a learner in one step is kExists. A full disk
-  /// is kIo, changes nothing, and the same call succeeds when there is space again.
+  /// follow those that are there without a gap, they have bytes and the hash of these or none, and
+  /// y and b are not NaN: else kMismatch. A second message of a learner in one step is kExists. A
+  /// full disk is kIo, changes nothing, and the same call succeeds when there is space again.
   virtual Result<void> Append(const std::string& run, std::span<const StoredMessage> messages) = 0;
   /// Keeps a snapshot of the state after message `sequence`, and lets go of the bytes of the
   /// messages up to it. It may not be empty, nor before the last snapshot or after the last message
