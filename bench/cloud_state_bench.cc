@@ -96,7 +96,10 @@ Result<StateRow> MeasureServed(std::uint32_t learners, std::uint64_t num_paramet
   const Stopwatch clock(Stopwatch::Kind::kWall);
   const auto hear = [&](const StepMessage& message) -> Result<void> {
     FEDGEN_TRY(run.Hear(message));
-    return ++unsaved % kTogether == 0 ? run.Save() : Result<void>();
+    if (++unsaved % kTogether != 0) return {};
+    FEDGEN_TRY(run.Save());
+    run.Tidy();
+    return {};
   };
   FEDGEN_TRY(Talk(learners, num_parameters, hear, [] {}));
   FEDGEN_TRY(run.Save());

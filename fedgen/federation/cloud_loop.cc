@@ -85,6 +85,7 @@ void CloudLoop::Work() {
     for (auto& [name, served] : runs_) {
       LeaveOutSilent(served, now);
       Answer(served, now);
+      served.run.Tidy();  // while those who were answered are busy
       Watch(served, now);
     }
     TellStatus();

@@ -173,12 +173,15 @@ Result<void> ServedRun::Save() {
   FEDGEN_TRY(store_->Append(name_, unsaved_));
   since_snapshot_ += std::exchange(unsaved_bytes_, 0);
   unsaved_.clear();
-  if (since_snapshot_ < std::max(snapshot_bytes_, snapshot_)) return {};
-  // The messages are safe whether or not this succeeds; the next Save() would try again.
+  return {};
+}
+
+// The messages are safe whether or not this succeeds; the next time it would be tried again.
+void ServedRun::Tidy() {
+  if (!saved() || since_snapshot_ < std::max(snapshot_bytes_, snapshot_)) return;
   const std::string snapshot = CheckpointToBytes(CloudCheckpoint{fingerprint_, cloud_.state()});
   snapshot_ = snapshot.size();
   if (store_->Compact(name_, sequence_, snapshot)) since_snapshot_ = 0;
-  return {};
 }
 
 std::optional<StepAnswer> ServedRun::AnswerTo(const StepMessage& message) const {

@@ -20,6 +20,7 @@ namespace fedgen {
 //   auto answer = FEDGEN_TRY(run.Hear(message));   // for as many messages as have come
 //   FEDGEN_TRY(run.Save());                        // one write for all of them
 //   if (!answer) answer = run.AnswerTo(message);   // now or later
+//   run.Tidy();                                    // when everybody was answered
 //
 // Nobody may be told anything before Save() has succeeded. An answer that is there when a message
 // is heard is the one to give: where the order of messages matters, a later one would be another.
@@ -62,6 +63,8 @@ class ServedRun {
   Result<void> Revoke(LearnerId learner);
   /// Puts everything that was heard onto the disk.
   Result<void> Save();
+  /// Takes a snapshot if there is reason to: for when nobody waits for an answer.
+  void Tidy();
   bool saved() const { return unsaved_.empty(); }
   std::size_t num_unsaved() const { return unsaved_.size(); }
   /// Bytes of messages that are not on the disk.

@@ -62,6 +62,7 @@ void Serve(const std::string& path, int socket, Shared& shared) {
         *StepFromBytes(std::string_view(packet).substr(0, static_cast<std::size_t>(size)));
     Result<std::optional<StepAnswer>> answer = run->Hear(message);
     if (const Result<void> saved = run->Save(); answer && !saved) answer = saved.error();
+    run->Tidy();
     if (answer && !*answer) answer = run->AnswerTo(message);
     const std::string reply =
         answer ? "a" + ToWire(*answer).SerializeAsString() : "e" + answer.error().message;

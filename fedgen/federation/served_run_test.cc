@@ -28,6 +28,7 @@ TEST(ServedRun, GoesOnFromASnapshotAndWhatCameAfterIt) {
     for (const std::uint32_t learner : {0U, 1U}) {
       ASSERT_TRUE(run->Hear(JoinMessage{LearnerId(learner), std::vector<float>(kParameters, 1)}));
       ASSERT_TRUE(run->Save());
+      run->Tidy();
     }
     EXPECT_EQ((*store->Load("run"))->snapshot_sequence, 2);
     ASSERT_TRUE(run->Hear(RoundMessage{LearnerId(1), 1, {}, {}, {}, {}, 7}));
