@@ -280,6 +280,7 @@ Result<void> RunLearner(const LearnerCommand& command);
 /// fedgen up: a federation on this machine.
 struct UpCommand {
   std::string config;
+  std::string resume;  // a federation's directory; only threads and no_certificate go with it
   std::vector<std::string> overrides;
   int learners = 0;
   std::string algorithm;

@@ -62,6 +62,7 @@ void AddPki(CLI::App& pki, Work& work) {
 template <typename Command>
 void AddCloudAndTls(CLI::App* verb, Command& command) {
   AddName(verb, "--cloud", command.cloud, "addresses of the Cloud, tried in turn", "H:P[,H:P]")
+      ->check(Address(1))
       ->delimiter(',')
       ->required();
   AddName(verb, "--tls", command.tls, "directory with ca.pem, node.pem and node.key", "DIR")
@@ -80,6 +81,7 @@ void AddPace(CLI::App* verb, Command& command) {
   verb->add_option("--patience", command.patience,
                    "a learner that is silent for so long is left out of the round, and may come "
                    "back [federation.patience]")
+      ->check(Seconds(0, 1e6))
       ->type_name("S");
   verb->add_flag("--async", command.async,
                  "answer every learner at once with the best policy so far");
@@ -93,7 +95,8 @@ void AddCloud(CLI::App& app, Work& work) {
   serve->callback([serve, serving, &work] {
     if (serve->get_subcommands().empty()) work = [serving] { return RunCloud(*serving); };
   });
-  AddName(serve, "--listen", serving->listen, "where to listen; port 0 is any that is free", "H:P");
+  AddName(serve, "--listen", serving->listen, "where to listen; port 0 is any that is free", "H:P")
+      ->check(Address(0));
   AddName(serve, "--tls", serving->tls,
           "directory with ca.pem, node.pem, node.key and, perhaps, crl.pem", "DIR");
   AddName(serve, "--run", serving->runs,
@@ -105,7 +108,8 @@ void AddCloud(CLI::App& app, Work& work) {
       ->allow_extra_args(false);
   AddPace(serve, *serving);
   AddSeed(serve, serving->seed, "of the races that end runs [drawn, and kept in the store]");
-  AddName(serve, "--metrics", serving->metrics, "serve /metrics for Prometheus there", "H:P");
+  AddName(serve, "--metrics", serving->metrics, "serve /metrics for Prometheus there", "H:P")
+      ->check(Address(0));
   AddLog(serve, serving->log);
 
   const auto [status, asked] =
@@ -149,7 +153,7 @@ void AddLearner(CLI::App& app, Work& work) {
   AddThreads(verb, command->threads);
   AddKernel(verb, command->kernel);
   verb->add_option("--deadline", command->deadline, "s until a request is sent again [30]")
-      ->check(CLI::Range(0.01, 3600.0))
+      ->check(Seconds(0.01, 3600))
       ->type_name("S");
   verb->add_flag("--no-certificate", command->no_certificate,
                  "do not certify the winner at the end");
@@ -161,7 +165,8 @@ void AddUp(CLI::App& app, Work& work) {
   const auto [verb, command] = AddVerb(
       app, "up", "Try a federation on this machine: a Cloud and learners, each its own process",
       RunUp, work);
-  AddConfig(verb, *command)->required();
+  AddConfig(verb, *command);
+  AddName(verb, "--resume", command->resume, "go on with a federation that was interrupted", "DIR");
   AddInteger(verb, "--learners", command->learners, "how many learners [as configured]", 1,
              kMaxLearners);
   verb->add_option("--algorithm", command->algorithm, "fedgen, local or fedavg [as configured]")
@@ -185,9 +190,11 @@ void AddDoctor(CLI::App& app, Work& work) {
              std::numeric_limits<std::uint32_t>::max())
       ->check(CheckNoLeadingZero);
   AddName(verb, "--cloud", command->clouds, "Clouds to reach; repeatable", "H:P[,H:P...]")
+      ->check(Address(1))
       ->delimiter(',')
       ->allow_extra_args(false);
-  AddName(verb, "--listen", command->listen, "where a Cloud is to listen", "H:P");
+  AddName(verb, "--listen", command->listen, "where a Cloud is to listen", "H:P")
+      ->check(Address(0));
   AddName(verb, "--store", command->store, "the Cloud's store", "sqlite:PATH");
   AddName(verb, "--file", command->files, "a file that must be readable; repeatable");
 }

@@ -57,6 +57,27 @@ inline std::string CheckAlgorithm(const std::string& text) {
   return Refusal(text, fmt::format("one of {}", fmt::join(kWords<Algorithm>, ", ")));
 }
 
+inline std::function<std::string(const std::string&)> Seconds(double low, double high) {
+  return [=](const std::string& text) {
+    double value = 0;
+    const char* end = text.data() + text.size();
+    const auto [parsed_to, error] = std::from_chars(text.data(), end, value);
+    const bool sound = error == std::errc() && parsed_to == end && value >= low && value <= high;
+    return sound ? std::string() : Refusal(text, fmt::format("seconds in {}..{}", low, high));
+  };
+}
+
+// host:port. gRPC would take 99999 for 34463, and no port at all for some.
+inline std::function<std::string(const std::string&)> Address(int least_port) {
+  return [=](const std::string& text) {
+    const std::size_t colon = text.rfind(':');
+    const bool sound = colon != std::string::npos && colon > 0 &&
+                       IsInteger(text.substr(colon + 1), least_port, 65535);
+    return sound ? std::string()
+                 : Refusal(text, fmt::format("host:port, the port in {}..65535", least_port));
+  };
+}
+
 // An empty name is a mistake, such as a shell variable that was never set.
 inline std::string CheckName(const std::string& text) {
   return text.empty() ? "must not be empty" : "";

@@ -40,7 +40,7 @@ Result<Config> ConfigOf(const UpCommand& command) {
 }
 
 volatile std::sig_atomic_t interrupted = 0;
-void OnInterrupt(int /*signal*/) { interrupted = 1; }
+void OnInterrupt(int signal) { interrupted = signal; }
 
 // How far the run is, as the Cloud tells: a line that is redrawn on a terminal, and in a log one
 // now and then.
@@ -136,7 +136,7 @@ class Processes {
     while (NumLearners() > 0) {
       int status = 0;
       const pid_t pid = ::waitpid(-1, &status, WNOHANG);
-      if (interrupted != 0) return Error{ErrorCode::kIo, "interrupted; all processes were ended"};
+      if (interrupted != 0) return Error{ErrorCode::kIo, "interrupted"};
       if (pid <= 0) {
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
         view.Look();
@@ -148,8 +148,9 @@ class Processes {
       running_.erase(found);
       if (WIFSIGNALED(status)) {
         view.Wipe();
-        PrintError("{} was ended by signal {}: starting it again\n", child.name, WTERMSIG(status));
         FEDGEN_TRY(Start(child.name, child.words));
+        PrintError("{} was ended by signal {}: started again, process {}\n", child.name,
+                   WTERMSIG(status), newest_);
       } else if (WEXITSTATUS(status) != 0 || child.name == "cloud") {
         return Error{ErrorCode::kIo, fmt::format("{} ended with exit code {}: see {}", child.name,
                                                  WEXITSTATUS(status), LogOf(child.name))};
@@ -178,6 +179,7 @@ class Processes {
   Result<void> Start(const std::string& name, const std::vector<std::string>& words) {
     const int pid = FEDGEN_TRY(StartProcess(program_, words, LogOf(name)));
     running_[pid] = {name, words, pid};
+    newest_ = pid;
     return {};
   }
 
@@ -185,6 +187,7 @@ class Processes {
   std::string program_;
   int port_, threads_;
   std::map<int, Child> running_;  // by pid
+  int newest_ = 0;                // pid
 };
 
 // Where all learners have one task they must have the same winner: it becomes the run's.
@@ -231,25 +234,56 @@ Result<void> CertifyWinnerOf(const Federation& federation, const Config& config,
   return {};
 }
 
-std::string Sentence(const std::string& program, const std::vector<std::string>& words) {
-  return fmt::format("{} {}", program, fmt::join(words, " "));
+// As a shell reads it back. A certificate is for whoever starts learners by hand.
+std::string Sentence(const std::vector<std::string>& words) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=,";
+  std::string sentence = "fedgen";
+  for (const std::string& word : words) {
+    if (word == "--no-certificate") continue;
+    const bool plain = word.find_first_not_of(kPlain) == std::string::npos;
+    std::string quoted;
+    for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    sentence += plain ? " " + word : " '" + quoted + "'";
+  }
+  return sentence;
 }
 
-}  // namespace
-
-Result<void> RunUp(const UpCommand& command) {
-  const Config config = FEDGEN_TRY(ConfigOf(command));
-  const int num_threads = FEDGEN_TRY(NumThreads(command.threads));
+Result<FoundFederation> PrepareOrFind(const UpCommand& command) {
+  if (!command.resume.empty()) {
+    if (!command.config.empty() || !command.out.empty() || !command.overrides.empty() ||
+        !command.algorithm.empty() || command.learners > 0 || command.seed || command.async ||
+        command.patience || command.prepare_only) {
+      return Error{ErrorCode::kUsage,
+                   "--resume: only --threads and --no-certificate may be given with it"};
+    }
+    return FindFederation(command.resume);
+  }
+  if (command.config.empty()) {
+    return Error{ErrorCode::kUsage, "--config or --resume is required"};
+  }
+  Config config = FEDGEN_TRY(ConfigOf(command));
   const std::uint64_t seed = command.seed.value_or(1);
   const std::string stem = std::filesystem::path(command.config).stem().string();
   const std::string directory =
       command.out.empty() ? fmt::format("runs/{}-up-seed{}", stem, seed) : command.out;
   const Federation federation = FEDGEN_TRY(PrepareFederation(config, seed, directory));
+  return FoundFederation{federation, std::move(config)};
+}
+
+}  // namespace
+
+Result<void> RunUp(const UpCommand& command) {
+  const int num_threads = FEDGEN_TRY(NumThreads(command.threads));
+  const FoundFederation found = FEDGEN_TRY(PrepareOrFind(command));
+  const Federation& federation = found.federation;
+  const Config& config = found.config;
+  const std::string& directory = federation.directory;
   const int port = FEDGEN_TRY(FindFreePort());
   if (command.prepare_only) {
-    Print("{}\n", Sentence("fedgen", CloudWords(federation, port)));
+    Print("{}\n", Sentence(CloudWords(federation, port)));
     for (int learner = 1; learner <= federation.num_learners; ++learner) {
-      Print("{}\n", Sentence("fedgen", LearnerWords(federation, learner, port)));
+      Print("{}\n", Sentence(LearnerWords(federation, learner, port)));
     }
     return {};
   }
@@ -268,8 +302,15 @@ Result<void> RunUp(const UpCommand& command) {
                                      : "");
   }
   UpView view(federation, port, config.training.federation.rounds);
-  FEDGEN_TRY(processes.Wait(view));
+  const Result<void> ended = processes.Wait(view);
   view.Wipe();
+  if (interrupted != 0) {
+    processes.EndAll();
+    PrintError("fedgen: interrupted: fedgen up --resume {} goes on\n", directory);
+    std::signal(interrupted, SIG_DFL);
+    ::raise(interrupted);  // the program ends as if nobody had caught it
+  }
+  if (!ended) return ended.error();
   processes.EndAll();
   FEDGEN_TRY(WriteLog(federation));
   const std::optional<Mlp> winner = FEDGEN_TRY(TakeWinner(federation));

@@ -147,12 +147,15 @@ bool CloudLoop::Served::has_gone_on() const {
 }
 
 // Patience is over: the run goes on without those whom it still waits for.
-void CloudLoop::LeaveOutSilent(Served& served, TimePoint now) {
+void CloudLoop::LeaveOutSilent(Served& served, TimePoint now) const {
   const std::optional<TimePoint> end = served.End();
   if (!end || now < *end || served.has_gone_on()) return;
   for (const LearnerId learner : served.run.cloud().Silent()) {
     if (served.run.cloud().state().step != served.step) break;  // the last was left out
-    (void)served.run.LeaveOut(learner);
+    const int round = served.run.cloud().round() + 1;
+    if (served.run.LeaveOut(learner) && watcher_ != nullptr) {
+      watcher_->OnLeftOut(served.run.name(), learner, round);
+    }
   }
   served.since.reset();
 }

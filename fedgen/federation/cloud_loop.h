@@ -90,7 +90,7 @@ class CloudLoop {
   std::vector<StepCall> Take();
   void HearAll(std::vector<StepCall> calls);
   Result<void> Save(ServedRun& run) const;
-  static void LeaveOutSilent(Served& served, TimePoint now);
+  void LeaveOutSilent(Served& served, TimePoint now) const;
   void Answer(Served& served, TimePoint now) const;
   static void Watch(Served& served, TimePoint now);
   void TellStatus();

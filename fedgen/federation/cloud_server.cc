@@ -176,18 +176,18 @@ class Service final : public v1::Federation::CallbackService {
   Result<LearnerId> PeerOf(const grpc::CallbackServerContext& context) {
     const auto shown = context.auth_context()->FindPropertyValues(GRPC_X509_PEM_CERT_PROPERTY_NAME);
     if (shown.size() != 1) return Error{ErrorCode::kMismatch, "no certificate was shown"};
-    const LearnerId peer =
-        FEDGEN_TRY(peers_.Check({shown[0].data(), shown[0].size()}, SystemClock()));
-    const std::lock_guard lock(mutex_);
-    heard_[peer] = std::chrono::steady_clock::now();
-    return peer;
+    return peers_.Check({shown[0].data(), shown[0].size()}, SystemClock());
   }
 
   // Whether the certificate is the speaker's own; if not, the call is refused.
   bool SpeaksForItself(const grpc::CallbackServerContext& context, LearnerId speaker,
                        grpc::ServerUnaryReactor* reactor) {
     const Result<LearnerId> peer = PeerOf(context);
-    if (peer && *peer == speaker) return true;
+    if (peer && *peer == speaker) {
+      const std::lock_guard lock(mutex_);
+      heard_[speaker] = std::chrono::steady_clock::now();
+      return true;
+    }
     Refuse(
         reactor, NameOfPeer(context),
         {grpc::StatusCode::PERMISSION_DENIED,

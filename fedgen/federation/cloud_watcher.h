@@ -41,6 +41,8 @@ class CloudWatcher {
   virtual void OnNotSaved(const std::string& /*run*/, const std::string& /*problem*/) {}
   /// Somebody was heard, or a step is complete.
   virtual void OnProgress(const RunProgress& /*progress*/) {}
+  /// A learner was silent for longer than the run has patience; it may come back.
+  virtual void OnLeftOut(const std::string& /*run*/, LearnerId /*learner*/, int /*round*/) {}
   /// A revocation list says that a learner has left.
   virtual void OnRevoked(LearnerId /*learner*/) {}
   /// gRPC has something to complain of, such as a handshake with a stranger.

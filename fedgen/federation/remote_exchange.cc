@@ -79,7 +79,8 @@ std::chrono::nanoseconds RemoteExchange::PauseAfter(int tries) const {
 template <typename Call>
 Result<void> RemoteExchange::Persist(std::size_t bytes, const Call& call) {
   auto heard = std::chrono::steady_clock::now();  // of the Cloud, last
-  std::string told;                               // the last trouble: not twice in a row
+  std::string told;  // the last trouble: the same again is said once a minute
+  std::chrono::steady_clock::time_point told_at{};
   for (int tries = 0;;) {
     const std::shared_ptr<Channels> channels = FEDGEN_TRY(Connect());
     const std::size_t address = address_ % channels->stubs.size();
@@ -106,8 +107,12 @@ Result<void> RemoteExchange::Persist(std::size_t bytes, const Call& call) {
     if (options_.give_up.count() > 0 && silence > options_.give_up) {
       return Error{ErrorCode::kIo, trouble};
     }
-    if (options_.on_trouble && trouble != told) options_.on_trouble(trouble);
-    told = trouble;
+    const auto now = std::chrono::steady_clock::now();
+    if (options_.on_trouble && (trouble != told || now - told_at > std::chrono::minutes(1))) {
+      options_.on_trouble(trouble);
+      told = trouble;
+      told_at = now;
+    }
     address_ = address + 1;
     channels->Wait(address + 1, PauseAfter(tries++));
   }
@@ -138,7 +143,9 @@ Result<StepAnswer> RemoteExchange::Ask(const StepMessage& message) {
                        waits = answer.has_value() && !*answer;
                        return status;
                      }));
-  return *FEDGEN_TRY(std::move(answer));
+  std::optional<StepAnswer> got = FEDGEN_TRY(std::move(answer));
+  FEDGEN_CHECK(got.has_value(), "{} was not waited for", options_.run);
+  return *std::move(got);
 }
 
 // Every learner of this host at the same time: nobody is answered before all are heard.

@@ -23,11 +23,28 @@ std::string PhaseOf(const Cloud& cloud) {
     case Cloud::Phase::kFinish:
       return "final";
     case Cloud::Phase::kRace:
-      return "race";
+      // Learners with tasks of their own race at home.
+      if (std::ranges::any_of(cloud.state().members, &Member::races)) return "race";
+      break;
     case Cloud::Phase::kOver:
       break;
   }
   return "over";
+}
+
+// Of who is not expected to speak.
+std::string PresenceText(Presence presence) {
+  switch (presence) {
+    case Presence::kPresent:
+      break;
+    case Presence::kLeftOut:
+      return "left out";
+    case Presence::kLeft:
+      return "left";
+    case Presence::kRevoked:
+      return "revoked";
+  }
+  return "";
 }
 
 std::string EndingText(Ending ending) {
@@ -70,8 +87,9 @@ RunStatus StatusOf(const ServedRun& run) {
   for (const bool awaited : {true, false}) {
     for (const Member& member : state.members) {
       if (status.members.size() >= RunStatus::kMostMembers) break;
-      if ((!over && member.step < state.step) != awaited) continue;
-      status.members.push_back({member.id, member.step, member.settled, awaited, std::nullopt});
+      if ((!over && member.awaited) != awaited) continue;
+      status.members.push_back({member.id, member.step, member.settled, awaited, std::nullopt,
+                                PresenceText(member.presence)});
     }
   }
   return status;
@@ -104,6 +122,7 @@ v1::StatusReply ToWire(const CloudStatus& status) {
       m->set_settled(member.settled);
       m->set_awaited(member.awaited);
       if (member.silence) m->set_silence(*member.silence);
+      m->set_presence(member.presence);
     }
   }
   return reply;
@@ -122,7 +141,8 @@ CloudStatus FromWire(const v1::StatusReply& reply) {
     }
     for (const v1::MemberStatus& m : r.members()) {
       run.members.push_back({LearnerId(m.learner()), m.step(), m.settled(), m.awaited(),
-                             m.has_silence() ? std::optional(m.silence()) : std::nullopt});
+                             m.has_silence() ? std::optional(m.silence()) : std::nullopt,
+                             m.presence()});
     }
   }
   return status;

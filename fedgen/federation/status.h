@@ -21,7 +21,8 @@ struct MemberStatus {
   int step = -1;  // the last in which it was heard (fuse/cloud.h); -1 before it joined
   bool settled = false;
   bool awaited = false;           // in the phase that the run is in
-  std::optional<double> silence;  // s since its last call; none since the Cloud started
+  std::optional<double> silence;  // s since its last message; none since the Cloud started
+  std::string presence{};         // left out, left, revoked; empty: it takes part
 };
 
 struct RunStatus {

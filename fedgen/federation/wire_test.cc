@@ -201,15 +201,15 @@ TEST(Wire, HasNoPlaceForWorlds) {
 TEST(Wire, TellsNoPolicyByItsStatus) {
   EXPECT_THAT(FieldsOf(v1::StatusRequest::descriptor()),
               ::testing::ElementsAre("StatusRequest.run"));
-  EXPECT_THAT(
-      FieldsOf(v1::StatusReply::descriptor()),
-      ::testing::UnorderedElementsAre(
-          "StatusReply.now", "StatusReply.version", "StatusReply.peer", "StatusReply.runs",
-          "RunStatus.run", "RunStatus.round", "RunStatus.phase", "RunStatus.ending",
-          "RunStatus.incumbent", "RunStatus.learners", "RunStatus.awaited", "RunStatus.members",
-          "IncumbentStatus.learner", "IncumbentStatus.round", "IncumbentStatus.y",
-          "IncumbentStatus.b", "IncumbentStatus.hash", "MemberStatus.learner", "MemberStatus.step",
-          "MemberStatus.settled", "MemberStatus.awaited", "MemberStatus.silence"));
+  EXPECT_THAT(FieldsOf(v1::StatusReply::descriptor()),
+              ::testing::UnorderedElementsAre(
+                  "StatusReply.now", "StatusReply.version", "StatusReply.peer", "StatusReply.runs",
+                  "RunStatus.run", "RunStatus.round", "RunStatus.phase", "RunStatus.ending",
+                  "RunStatus.incumbent", "RunStatus.learners", "RunStatus.awaited",
+                  "RunStatus.members", "IncumbentStatus.learner", "IncumbentStatus.round",
+                  "IncumbentStatus.y", "IncumbentStatus.b", "IncumbentStatus.hash",
+                  "MemberStatus.learner", "MemberStatus.step", "MemberStatus.settled",
+                  "MemberStatus.awaited", "MemberStatus.silence", "MemberStatus.presence"));
 }
 
 TEST(Wire, BringsAStatusAsItWas) {
@@ -218,7 +218,7 @@ TEST(Wire, BringsAStatusAsItWas) {
   run.progress = {"run", 3, "close", 2, 1};
   run.ending = "settled";
   run.incumbent = Submission{LearnerId(1), 2, {}, 0.25, 0.125, {}, "ab"};
-  run.members = {{LearnerId(0), 5, true, true, 1.5}, {LearnerId(1), -1, false, false, {}}};
+  run.members = {{LearnerId(0), 5, true, true, 1.5}, {LearnerId(1), -1, false, false, {}, "left"}};
   status.runs = {run, RunStatus{}};
   const v1::StatusReply sent = ToWire(status);
   const CloudStatus read = FromWire(sent);
@@ -228,6 +228,7 @@ TEST(Wire, BringsAStatusAsItWas) {
   EXPECT_EQ(read.runs[0].incumbent->hash, "ab");
   EXPECT_EQ(read.runs[0].members[0].silence, 1.5);
   EXPECT_EQ(read.runs[0].members[1].silence, std::nullopt);
+  EXPECT_EQ(read.runs[0].members[1].presence, "left");
   EXPECT_EQ(read.runs[1].incumbent, std::nullopt);
 }
 

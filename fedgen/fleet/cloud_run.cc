@@ -71,6 +71,7 @@ std::string RunNameOf(const std::string& path) {
 Result<ServingCloud> Serve(const CloudRunSettings& settings) {
   ServingCloud cloud;
   std::vector<std::pair<std::string, Config>> configs;
+  configs.reserve(settings.runs.size());
   for (const std::string& path : settings.runs) {
     configs.emplace_back(RunNameOf(path), FEDGEN_TRY(LoadShared(path, settings.overrides)));
   }

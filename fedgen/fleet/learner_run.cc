@@ -81,6 +81,7 @@ Result<LearnerRun> GoOn(const LearnerRunSettings& settings, const Entered& enter
 }  // namespace
 
 Result<LearnerRun> EnterRun(const LearnerRunSettings& settings, RemoteExchange& exchange) {
+  FEDGEN_TRY(CheckOwn(settings.own));  // before anybody is asked
   const std::string expected = FEDGEN_TRY(Expected(settings));
   const Entered entered =
       FEDGEN_TRY(exchange.Enter(settings.learner, {settings.run, kVersion, expected}));

@@ -2,6 +2,7 @@
 #include "fedgen/fleet/replay_run.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <set>
@@ -43,15 +44,51 @@ Result<LearnerRun> RunOf(const ReplaySettings& settings, const KeptSettings& kep
 
 }  // namespace
 
+namespace {
+
+// The log's own pace goes; everything else that all share must be as the log says.
+Result<void> CheckShared(const ReplaySettings& settings, const Config& logged,
+                         const std::string& shared) {
+  Config config = settings.config;
+  FederationOptions& given = config.training.federation;
+  const FederationOptions& had = logged.training.federation;
+  given.patience = had.patience;
+  given.async = had.async;
+  Resolve(config);
+  const std::optional<std::string> difference = FindDifference(SharedText(config), shared);
+  if (!difference) return {};
+  return Error{ErrorCode::kMismatch, fmt::format("{}, as the log has it", *difference)};
+}
+
+Result<int> ReplayInto(const ReplaySettings& settings);
+
+}  // namespace
+
+// What fails leaves nothing behind.
 Result<int> Replay(const ReplaySettings& settings) {
-  const std::optional<KeptSettings> kept = KeptFromText(settings.log.header.settings);
-  if (!kept) return Error{ErrorCode::kData, "the log is of another program"};
   std::error_code code;
   if (std::filesystem::exists(settings.directory, code)) {
     return Error{ErrorCode::kExists,
                  fmt::format("{}: already exists and was left as it is", settings.directory)};
   }
+  ReplaySettings filling = settings;
+  filling.directory = fmt::format("{}.{}.0", settings.directory, ::getpid());
+  Result<int> done = ReplayInto(filling);
+  if (done) {
+    std::filesystem::rename(filling.directory, settings.directory, code);
+    if (code) done = Error{ErrorCode::kIo, settings.directory + ": " + code.message()};
+  }
+  if (!done) std::filesystem::remove_all(filling.directory, code);
+  return done;
+}
+
+namespace {
+
+Result<int> ReplayInto(const ReplaySettings& settings) {
+  const std::optional<KeptSettings> kept = KeptFromText(settings.log.header.settings);
+  if (!kept) return Error{ErrorCode::kData, "the log is of another program"};
   const Config shared = FEDGEN_TRY(ParseShared(kept->shared, "the log's settings"));
+  FEDGEN_TRY(CheckShared(settings, shared, kept->shared));
   std::vector<LearnerId> first;
   for (const Seat& seat : SeatsOf(shared.training, Key())) first.push_back(seat.id);
   Cloud cloud(FederationOf(shared.training), first, kept->seed);
@@ -62,6 +99,7 @@ Result<int> Replay(const ReplaySettings& settings) {
   }
   std::vector<Result<RunSummary>> ended(runs.size(), Error{ErrorCode::kIo, "not run"});
   std::vector<std::thread> threads;
+  threads.reserve(runs.size());
   for (std::size_t i = 0; i < runs.size(); ++i) {
     threads.emplace_back([&, i] { ended[i] = Execute(runs[i], exchange, {}); });
   }
@@ -72,4 +110,5 @@ Result<int> Replay(const ReplaySettings& settings) {
   return static_cast<int>(runs.size());
 }
 
+}  // namespace
 }  // namespace fedgen

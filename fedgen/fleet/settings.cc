@@ -191,6 +191,12 @@ Result<Config> LoadOwn(const std::string& shared, const std::string& path, Learn
   return config;
 }
 
+Result<void> CheckOwn(const std::string& path) {
+  const std::string text = FEDGEN_TRY(ReadText(path));
+  const OptionValue own = FEDGEN_TRY(ParseToml(text, path));
+  return CheckOwners(File::kOwn, Owners(), path, "", *own.table());
+}
+
 std::string SharedText(const Config& config) {
   Table table = ResolvedTable(config);
   table.erase("learners");

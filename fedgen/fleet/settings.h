@@ -29,6 +29,9 @@ Result<Config> ParseOwn(const std::string& shared, std::string_view text, const 
                         LearnerId learner);
 Result<Config> LoadOwn(const std::string& shared, const std::string& path, LearnerId learner);
 
+/// Whether a learner's own file is one, as far as can be told without the run's.
+Result<void> CheckOwn(const std::string& path);
+
 /// The two files of a configuration. Read again they give what it says of this learner.
 std::string SharedText(const Config& config);
 std::string OwnText(const Config& config, LearnerId learner);

@@ -20,6 +20,7 @@
 #include "fedgen/fleet/settings.h"
 #include "fedgen/identity/authority.h"
 #include "fedgen/run/experiment.h"
+#include "fedgen/run/run_files.h"
 
 namespace fedgen {
 namespace {
@@ -40,6 +41,8 @@ Result<void> WriteNew(const std::string& path, const std::string& text,
   return WriteFileAtomically(path, text, IfExists::kRefuse, access);
 }
 
+std::string IdentityPath(const std::string& directory) { return directory + "/federation.json"; }
+
 std::string NodeOf(int learner) { return fmt::format("learner-{}", learner); }
 
 // Paths in a configuration begin at its own file, which the federation's files are not.
@@ -54,6 +57,8 @@ void NamePoliciesFromAnywhere(Config& config) {
 
 // All of a federation's files, in a directory that is not its own yet.
 Result<void> Fill(const Config& config, std::uint64_t seed, const std::string& directory) {
+  FEDGEN_TRY(WriteNew(directory + "/config.toml", config.resolved));
+  FEDGEN_TRY(WriteNew(IdentityPath(directory), RunIdentityToJson({seed, "federation"})));
   FEDGEN_TRY(WriteNew(directory + "/run.toml", SharedText(config)));
   for (const Seat& seat : SeatsOf(config.training, Key(seed))) {
     const std::string node = NodeOf(static_cast<int>(seat.id.number()));
@@ -92,6 +97,21 @@ Result<Federation> PrepareFederation(const Config& config, std::uint64_t seed,
     return done.error();
   }
   return Federation{directory, config.num_learners, seed};
+}
+
+Result<FoundFederation> FindFederation(const std::string& directory) {
+  const std::string path = IdentityPath(directory);
+  std::error_code code;
+  if (!fs::exists(path, code)) {
+    return Error{
+        ErrorCode::kIo,
+        fmt::format("{}: holds no federation of fedgen up (no federation.json)", directory)};
+  }
+  const std::string text = FEDGEN_TRY(ReadFile(path, std::size_t{1} << 20));
+  const RunIdentity identity = FEDGEN_TRY(ParseRunIdentity(text, path));
+  Config config = FEDGEN_TRY(LoadConfig(directory + "/config.toml"));
+  const Federation federation{directory, config.num_learners, identity.seed};
+  return FoundFederation{federation, std::move(config)};
 }
 
 std::vector<std::string> CloudWords(const Federation& federation, int port) {

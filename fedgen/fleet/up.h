@@ -13,6 +13,7 @@ namespace fedgen {
 // A Cloud and learners on this machine, each a process of its own, with certificates that live as
 // long as the run: a federation to try, from the file of a run in one process, and with its bytes.
 //
+//   DIR/config.toml             the configuration; DIR/federation.json: the seed
 //   DIR/run.toml                what all share
 //   DIR/mine/learner-N.toml     what is learner N's own
 //   DIR/secrets/learner-N.key   what its worlds follow from: those of fedgen train with this seed
@@ -30,6 +31,13 @@ struct Federation {
 /// Makes the files of a federation, all at once; refuses a directory that exists.
 Result<Federation> PrepareFederation(const Config& config, std::uint64_t seed,
                                      const std::string& directory);
+
+/// One that was prepared before, and its configuration.
+struct FoundFederation {
+  Federation federation;
+  Config config;
+};
+Result<FoundFederation> FindFederation(const std::string& directory);
 
 /// The words that start one of its processes: the verb and its flags, without the program.
 std::vector<std::string> CloudWords(const Federation& federation, int port);

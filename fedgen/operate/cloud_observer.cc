@@ -69,6 +69,14 @@ void CloudObserver::OnProgress(const RunProgress& progress) {
   }
 }
 
+void CloudObserver::OnLeftOut(const std::string& run, LearnerId learner, int round) {
+  if (metrics_ != nullptr) metrics_->OnLeftOut(run, learner, round);
+  if (log_ != nullptr) {
+    log_->Write(LogLevel::kWarning, "left_out",
+                {{"run", run}, {"learner", CommonNameOf(learner)}, {"round", round}});
+  }
+}
+
 void CloudObserver::OnRevoked(LearnerId learner) {
   if (metrics_ != nullptr) metrics_->OnRevoked(learner);
   if (log_ != nullptr) {

@@ -49,6 +49,9 @@ struct Metrics::Families {
       Counters(registry, "fedgen_received_bytes_total", "Bytes of messages that came in").Add({});
   Counter& bytes_out =
       Counters(registry, "fedgen_sent_bytes_total", "Bytes of answers that went out").Add({});
+  Counter& left_out =
+      Counters(registry, "fedgen_left_out_total", "Times that a silent learner was left out")
+          .Add({});
   Counter& revoked =
       Counters(registry, "fedgen_revoked_learners_total", "Learners that a list says have left")
           .Add({});
@@ -115,6 +118,9 @@ void Metrics::OnProgress(const RunProgress& progress) {
   families_->over.Add(run).Set(progress.phase == "over" ? 1 : 0);
 }
 
+void Metrics::OnLeftOut(const std::string& /*run*/, LearnerId /*learner*/, int /*round*/) {
+  families_->left_out.Increment();
+}
 void Metrics::OnRevoked(LearnerId /*learner*/) { families_->revoked.Increment(); }
 
 void Metrics::OnTransport(const std::string& /*problem*/) { families_->transport.Increment(); }

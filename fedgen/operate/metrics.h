@@ -26,6 +26,7 @@ class Metrics final : public CloudWatcher {
   void OnSaved(const std::string& run, std::size_t messages, double seconds) override;
   void OnNotSaved(const std::string& run, const std::string& problem) override;
   void OnProgress(const RunProgress& progress) override;
+  void OnLeftOut(const std::string& run, LearnerId learner, int round) override;
   void OnRevoked(LearnerId learner) override;
   void OnTransport(const std::string& problem) override;
   void OnTrouble(const std::string& trouble) override;

@@ -39,9 +39,11 @@ std::string RunText(const RunStatus& run) {
     text += fmt::format("  {:<14} {:<12} {:<11} {}\n", CommonNameOf(member.learner),
                         StepText(run, member.step),
                         member.silence ? fmt::format("{:.0f} s", *member.silence) : "?",
-                        member.awaited   ? "awaited"
-                        : member.settled ? "settled"
-                                         : "here");
+                        !member.presence.empty() ? Printable(member.presence, 16)
+                        : member.awaited         ? "awaited"
+                        : p.phase == "over"      ? "done"
+                        : member.settled         ? "settled"
+                                                 : "here");
   }
   const auto shown = static_cast<std::int64_t>(run.members.size());
   if (shown < p.learners) text += fmt::format("  and {} more\n", Grouped(p.learners - shown));
@@ -65,7 +67,8 @@ Json RunJson(const RunStatus& run) {
     Json one{{"learner", CommonNameOf(member.learner)},
              {"step", member.step},
              {"settled", member.settled},
-             {"awaited", member.awaited}};
+             {"awaited", member.awaited},
+             {"presence", member.presence.empty() ? "here" : member.presence}};
     one["silence"] = member.silence ? Json(*member.silence) : Json(nullptr);
     json["members"].push_back(std::move(one));
   }

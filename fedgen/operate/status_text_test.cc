@@ -44,7 +44,7 @@ TEST(StatusText, SaysHowARunEndedAndWhatIsNotShown) {
             "\n"
             "run x\\x1b[2J: over after round 11, ended by rounds\n"
             "  learner        last heard   silent for  is\n"
-            "  learner-1      final        1 s         here\n"
+            "  learner-1      final        1 s         done\n"
             "  and 1,999 more\n");
 }
 
