@@ -11,6 +11,7 @@
 #include <mutex>
 #include <utility>
 
+#include "fedgen/base/check.h"
 #include "fedgen/base/version.h"
 #include "fedgen/federation/cloud_loop.h"
 #include "fedgen/federation/grpc_log.h"
@@ -101,7 +102,13 @@ class WatchedCredentials final : public grpc::ServerCredentials {
   grpc_server_credentials* credentials_;
 };
 
-class Service final : public v1::Federation::CallbackService {
+// Exchange gets and gives bytes: what the Cloud answers in a round is the same for everybody, so it
+// is encoded once, and of the finals of all there is one copy, however many learners wait for them.
+using ServiceBase =
+    v1::Federation::WithRawCallbackMethod_Exchange<v1::Federation::WithCallbackMethod_Enter<
+        v1::Federation::WithCallbackMethod_Status<v1::Federation::Service>>>;
+
+class Service final : public ServiceBase {
  public:
   Service(CloudLoop& loop, PeerCheck& peers, CloudWatcher& watcher, SharedSettings shared)
       : loop_(loop), peers_(peers), watcher_(watcher), shared_(std::move(shared)) {}
@@ -126,24 +133,30 @@ class Service final : public v1::Federation::CallbackService {
   }
 
   grpc::ServerUnaryReactor* Exchange(grpc::CallbackServerContext* context,
-                                     const v1::StepRequest* request,
-                                     v1::StepReply* reply) override {
+                                     const grpc::ByteBuffer* bytes,
+                                     grpc::ByteBuffer* reply) override {
     grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-    watcher_.OnCall(request->ByteSizeLong());
-    const LearnerId speaker(request->learner());
+    watcher_.OnCall(bytes->Length());
+    v1::StepRequest request;
+    grpc::ByteBuffer parsed = *bytes;  // another reference to them
+    if (!grpc::SerializationTraits<v1::StepRequest>::Deserialize(&parsed, &request).ok()) {
+      Refuse(reactor, NameOfPeer(*context), {grpc::StatusCode::INVALID_ARGUMENT, "is no message"});
+      return reactor;
+    }
+    const LearnerId speaker(request.learner());
     if (!SpeaksForItself(*context, speaker, reactor)) return reactor;
-    Result<StepMessage> message = FromWire(*request);
+    Result<StepMessage> message = FromWire(request);
     if (!message) {
       Refuse(reactor, CommonNameOf(speaker), GrpcStatusOf(message.error()));
       return reactor;
     }
-    loop_.Post({request->run(), *std::move(message),
+    loop_.Post({request.run(), *std::move(message),
                 [this, speaker, reactor, reply](Result<std::optional<StepAnswer>> answer) {
                   if (!answer) {
                     return Refuse(reactor, CommonNameOf(speaker), GrpcStatusOf(answer.error()));
                   }
-                  *reply = ToWire(*answer);
-                  watcher_.OnAnswered(reply->ByteSizeLong());
+                  *reply = Encoded(*std::move(answer));
+                  watcher_.OnAnswered(reply->Length());
                   reactor->Finish(grpc::Status::OK);
                 }});
     return reactor;
@@ -196,6 +209,18 @@ class Service final : public v1::Federation::CallbackService {
     return false;
   }
 
+  // From the loop's thread.
+  const grpc::ByteBuffer& Encoded(std::optional<StepAnswer> answer) {
+    if (encoded_.Valid() && answer == last_) return encoded_;
+    last_ = std::move(answer);
+    encoded_.Clear();
+    bool is_own = false;
+    const grpc::Status done =
+        grpc::SerializationTraits<v1::StepReply>::Serialize(ToWire(last_), &encoded_, &is_own);
+    FEDGEN_CHECK(done.ok(), "an answer has no bytes: {}", done.error_message());
+    return encoded_;
+  }
+
   void Refuse(grpc::ServerUnaryReactor* reactor, const std::string& peer,
               const grpc::Status& status) {
     watcher_.OnRefused(peer, CodeText(status.error_code()), status.error_message());
@@ -232,6 +257,8 @@ class Service final : public v1::Federation::CallbackService {
   SharedSettings shared_;
   std::mutex mutex_;  // guards: heard_
   std::map<LearnerId, std::chrono::steady_clock::time_point> heard_;
+  std::optional<StepAnswer> last_;  // the last answer, and its bytes
+  grpc::ByteBuffer encoded_;
 };
 
 // Against who would use up the Cloud, and for connections that died without a word.

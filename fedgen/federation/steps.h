@@ -21,6 +21,7 @@ using StepMessage = std::variant<JoinMessage, RoundMessage, CloseMessage, FinalM
 
 /// To who leaves.
 struct Farewell {
+  bool operator==(const Farewell&) const = default;
   friend void Fields(auto& /*archive*/, Is<Farewell> auto& /*farewell*/) {}
 };
 

@@ -84,6 +84,7 @@ struct Welcome {
   int round = 0;                    // the run is after this round
   Ending ending = Ending::kNotYet;  // after it
 
+  bool operator==(const Welcome&) const = default;
   friend void Fields(auto& archive, Is<Welcome> auto& w) {
     archive(w.origin, w.start, w.round, w.ending);
   }
@@ -126,6 +127,7 @@ struct RoundAnswer {
   std::vector<float> mean;              // to go on from; for fedavg only
   std::int64_t episodes = 0;            // of all learners, so far
 
+  bool operator==(const RoundAnswer&) const = default;
   friend void Fields(auto& archive, Is<RoundAnswer> auto& a) {
     archive(a.round, a.ending, a.participants, a.incumbent, a.candidates, a.mean, a.episodes);
   }
@@ -159,6 +161,7 @@ struct Finalists {
   std::vector<LearnerId> racers;        // who drives a part of the race, in order; empty if tasks
                                         // differ: then everybody races at home
 
+  bool operator==(const Finalists&) const = default;
   friend void Fields(auto& archive, Is<Finalists> auto& f) {
     archive(f.finals, f.incumbent, f.average, f.seed, f.racers);
   }
@@ -194,6 +197,7 @@ struct RacePart {
 struct RaceAnswer {
   std::vector<RacePart> parts;  // of those who were heard, by learner
 
+  bool operator==(const RaceAnswer&) const = default;
   friend void Fields(auto& archive, Is<RaceAnswer> auto& a) { archive(a.parts); }
 };
 
