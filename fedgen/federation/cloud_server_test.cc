@@ -330,20 +330,37 @@ TEST_F(CloudDoors, AreNotEvenTriedWithTheWrongFiles) {
 
 // ---- How it is doing ----------------------------------------------------------------------------
 
-// What a health checker of any make would hear: 1 is SERVING (grpc.health.v1).
-std::string Health(int port, const TlsIdentity& tls) {
+// Bytes to a method, as a program of any make would send them.
+grpc::Status CallRaw(int port, const TlsIdentity& tls, const std::string& method,
+                     const std::string& bytes, grpc::ByteBuffer* response) {
   grpc::GenericStub stub(
       grpc::CreateChannel(fmt::format("127.0.0.1:{}", port),
                           grpc::SslCredentials({tls.authority, tls.key, tls.certificate})));
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(60));
-  const grpc::Slice nothing;
-  grpc::ByteBuffer request(&nothing, 1);
-  grpc::ByteBuffer response;
+  const grpc::Slice slice(bytes);
+  grpc::ByteBuffer request(&slice, 1);
   std::promise<grpc::Status> promise;
-  stub.UnaryCall(&context, "/grpc.health.v1.Health/Check", {}, &request, &response,
+  stub.UnaryCall(&context, method, {}, &request, response,
                  [&](const grpc::Status& status) { promise.set_value(status); });
-  if (const grpc::Status status = promise.get_future().get(); !status.ok()) return "not reached";
+  return promise.get_future().get();
+}
+
+TEST_F(CloudDoors, RefuseWhatIsNoMessage) {
+  grpc::ByteBuffer response;
+  for (const std::string bytes : {"\xff\xff\xff", "\x22\x7f", "no message"}) {
+    const grpc::Status status =
+        CallRaw(server_->port(), first_, "/fedgen.v1.Federation/Exchange", bytes, &response);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+    EXPECT_EQ(status.error_message(), "is no message");
+  }
+  EXPECT_EQ(CallerOf(first_).Say(kJoin), "ok");
+}
+
+// 1 is SERVING (grpc.health.v1).
+std::string Health(int port, const TlsIdentity& tls) {
+  grpc::ByteBuffer response;
+  if (!CallRaw(port, tls, "/grpc.health.v1.Health/Check", "", &response).ok()) return "not reached";
   std::vector<grpc::Slice> slices;
   EXPECT_TRUE(response.Dump(&slices).ok());
   std::string bytes;
