@@ -82,15 +82,21 @@ bool IsLookDue(const Config& config, int round) {
 // answers.
 class Recorder final : public RunListener {
  public:
-  /// `cloud`: null if it lives elsewhere.
-  Recorder(const LocalRun& run, const Cloud* cloud, KeptTables& tables)
-      : run_(run), fingerprint_(run.experiment.Fingerprint()), cloud_(cloud), tables_(tables) {}
+  /// `cloud`: null if it lives elsewhere. `initial`: the policies that the learners begin with if
+  /// the Cloud says nothing else.
+  Recorder(const LocalRun& run, const Cloud* cloud, std::vector<std::vector<float>> initial,
+           KeptTables& tables)
+      : run_(run),
+        fingerprint_(run.experiment.Fingerprint()),
+        cloud_(cloud),
+        initial_(std::move(initial)),
+        tables_(tables) {}
 
   Result<void> OnBegin(const Host& host) override {
-    if (host.round() > 0) return {};
-    for (const auto& learner : host.learners()) {
-      FEDGEN_TRY(SavePolicyOf(run_, InitialName(learner->id()), learner->state().theta));
+    for (std::size_t i = 0; i < initial_.size(); ++i) {
+      FEDGEN_TRY(SaveInitial(host, *host.learners()[i], initial_[i]));
     }
+    if (host.round() > 0) return {};
     if (run_.experiment.config.track_every > 0) {
       FEDGEN_TRY(tables_.truth.Append(TruthRows(host, std::nullopt)));
     }
@@ -130,6 +136,20 @@ class Recorder final : public RunListener {
   }
 
  private:
+  // Where a learner began. One that goes on has moved since, and a file that is gone is made again,
+  // if it is known: in federated averaging it is the Cloud who knows.
+  Result<void> SaveInitial(const Host& host, const Learner& learner,
+                           const std::vector<float>& drawn) const {
+    const std::string name = InitialName(learner.id());
+    if (host.round() == 0) return SavePolicyOf(run_, name, learner.state().theta);
+    if (fs::exists(run_.files.Policy(name))) return {};
+    const bool averages = host.options().algorithm == Algorithm::kFedAvg;
+    if (averages && cloud_ == nullptr) return {};
+    const std::optional<Welcome> welcome =
+        averages ? cloud_->WelcomeOf(learner.id()) : std::nullopt;
+    return SavePolicyOf(run_, name, welcome ? welcome->start : drawn);
+  }
+
   // How the learners' policies, and the incumbent, do on worlds that play no part in training.
   std::string TruthRows(const Host& host, const std::optional<Submission>& incumbent) const {
     const Experiment& experiment = run_.experiment;
@@ -160,6 +180,7 @@ class Recorder final : public RunListener {
   const LocalRun& run_;
   std::string fingerprint_;
   const Cloud* cloud_;
+  std::vector<std::vector<float>> initial_;  // [learners] theta
   KeptTables& tables_;
 };
 
@@ -390,11 +411,19 @@ Result<LocalRun> ReopenRun(const std::string& directory, int rounds) {
 
 namespace {
 
+std::vector<std::vector<float>> PoliciesOf(const Host& host) {
+  std::vector<std::vector<float>> policies;
+  policies.reserve(host.learners().size());
+  for (const auto& learner : host.learners()) policies.push_back(learner->state().theta);
+  return policies;
+}
+
 Result<Finalists> TrainRecorded(const LocalRun& run, Exchange& exchange, const Cloud* cloud,
+                                std::vector<std::vector<float>> initial,
                                 const std::vector<FileMark>& marks, RunListeners listeners,
                                 Host& host) {
   KeptTables tables = FEDGEN_TRY(run.files.KeepRounds(host.round(), marks));
-  Recorder recorder(run, cloud, tables);
+  Recorder recorder(run, cloud, std::move(initial), tables);
   std::vector<RunListener*> all = {&recorder};
   all.insert(all.end(), listeners.begin(), listeners.end());
   return Train(host, exchange, all);
@@ -407,8 +436,10 @@ Result<Trained> TrainSeats(const LocalRun& run, std::span<const Seat> seats, Exc
   FEDGEN_TRY(RemoveLeftovers(run.files));
   const Experiment& experiment = run.experiment;
   Host host = MakeHost(experiment.training(), seats, experiment.kernel, experiment.num_threads);
+  std::vector<std::vector<float>> initial = PoliciesOf(host);
   const std::vector<FileMark> marks = FEDGEN_TRY(ResumeHost(run, host));
-  Finalists finalists = FEDGEN_TRY(TrainRecorded(run, exchange, nullptr, marks, listeners, host));
+  Finalists finalists =
+      FEDGEN_TRY(TrainRecorded(run, exchange, nullptr, std::move(initial), marks, listeners, host));
   return Trained{std::move(host), std::move(finalists)};
 }
 
@@ -435,12 +466,13 @@ Result<RunSummary> Execute(const LocalRun& run, RunListeners listeners) {
   const std::vector<Seat> seats = SeatsOf(experiment.training(), experiment.key());
   Host host = MakeHost(experiment.training(), seats, experiment.kernel, experiment.num_threads);
   Cloud cloud = MakeCloud(experiment.training());
+  std::vector<std::vector<float>> initial = PoliciesOf(host);
   std::vector<FileMark> marks = FEDGEN_TRY(Resume(run, host, cloud));
   FEDGEN_TRY(ChangeRounds(run, host, cloud, marks));
 
   LocalExchange exchange(cloud);
   const Finalists finalists =
-      FEDGEN_TRY(TrainRecorded(run, exchange, &cloud, marks, listeners, host));
+      FEDGEN_TRY(TrainRecorded(run, exchange, &cloud, std::move(initial), marks, listeners, host));
   RunSummary summary = FEDGEN_TRY(Conclude(experiment, host, finalists, listeners));
   summary.config_name = run.identity.config_name;
   FEDGEN_TRY(WriteResults(run, finalists, summary));
