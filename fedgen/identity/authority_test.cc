@@ -373,9 +373,8 @@ TEST_F(AuthorityTest, SaysInItsListWhoHasLeft) {
   const Pem second = Joined(kSecond);
   const auto gone = [&] {
     std::vector<std::optional<LearnerId>> all;
-    for (const Revocation& one : ReadRevocationList({File("ca/crl.pem"), "crl.pem"})->revoked) {
-      all.push_back(one.gone);
-    }
+    const auto list = ReadRevocationList({File("ca/crl.pem"), "crl.pem"});
+    for (const Revocation& one : list->revoked) all.push_back(one.gone);
     return all;
   };
   ASSERT_TRUE(RevokeCertificate(ca_, old, kNow + 1));
