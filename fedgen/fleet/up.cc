@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
@@ -19,6 +18,7 @@
 #include "fedgen/fleet/secret.h"
 #include "fedgen/fleet/settings.h"
 #include "fedgen/identity/authority.h"
+#include "fedgen/identity/tls.h"
 #include "fedgen/run/experiment.h"
 #include "fedgen/run/run_files.h"
 
@@ -26,11 +26,6 @@ namespace fedgen {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::int64_t SystemSeconds() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::seconds>(now).count();
-}
 
 Error SystemError(const std::string& what) {
   return {ErrorCode::kIo, fmt::format("{}: {}", what, std::strerror(errno))};
@@ -66,7 +61,7 @@ Result<void> Fill(const Config& config, std::uint64_t seed, const std::string& d
     FEDGEN_TRY(WriteNew(fmt::format("{}/secrets/{}.key", directory, node),
                         SecretToText(seat.secret), Access::kOwner));
   }
-  FEDGEN_TRY(MakeThrowAway(directory + "/tls", config.num_learners, SystemSeconds()));
+  FEDGEN_TRY(MakeThrowAway(directory + "/tls", config.num_learners, SystemClock()));
   std::error_code code;
   fs::create_directories(directory + "/cloud", code);
   if (code) return Error{ErrorCode::kIo, fmt::format("{}/cloud: {}", directory, code.message())};
