@@ -65,12 +65,15 @@ TEST(Race, CanBeDivided) {
   task.world.start.per_world = 2;
   std::vector<Racer> racers;
   for (std::uint64_t seed = 1; seed <= 3; ++seed) racers.push_back({"r", Net(task, seed), {}});
+  racers.push_back({"straight", Shape(task), {}});  // arrives in some worlds and not in others
   EvaluateOptions options;
   options.num_worlds = 50;
   options.starts_per_world = 2;
   options.kernel = BestKernel();
   const RaceCourse course{task, DrawnWorlds(task, Key(5), BestKernel()), options};
   const std::vector<RaceTally> whole = DrivePart(course, racers, 0, 1, {});
+  ASSERT_GT(whole.back().reached, 0);
+  ASSERT_LT(whole.back().reached, 100);
   for (const std::size_t num_parts : {std::size_t{3}, std::size_t{7}, std::size_t{60}}) {
     std::vector<RaceTally> sums(racers.size());
     for (std::size_t part = 0; part < num_parts; ++part) {
