@@ -51,12 +51,13 @@ format:
 
 # A federation that is killed, stopped, delayed and cut must end with the bytes of one process.
 chaos-short: program
-	@tools/bootstrap demo
+	@tools/bootstrap chaos
 	@tests/chaos.py --program build/release/fedgen --kills 50
-	@tests/chaos.py --program build/release/fedgen --kills 10 --delay 0.002 --namespace
+	@tests/chaos.py --program build/release/fedgen --kills 10 --delay 0.002 --namespace \
+	  --set federation.average_every=0 --set learner.rest=true
 
 chaos: program
-	@tools/bootstrap demo
+	@tools/bootstrap chaos
 	@tests/chaos.py --program build/release/fedgen --kills 1000 --rounds 1000
 
 # The paper's tables, figures and trade-offs, and the comparisons of algorithms and estimators: hours.

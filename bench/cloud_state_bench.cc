@@ -59,9 +59,9 @@ Result<void> Talk(std::uint32_t learners, std::uint64_t num_parameters,
       auto& m = std::get<RoundMessage>(message);
       m.learner = m.submission->learner = id;
     }));
-    FEDGEN_TRY(step(
-        CloseMessage{{}, round, LearnerId(0), false},
-        [](StepMessage& message, LearnerId id) { std::get<CloseMessage>(message).learner = id; }));
+    FEDGEN_TRY(step(CloseMessage{{}, round, LearnerId(0)}, [](StepMessage& message, LearnerId id) {
+      std::get<CloseMessage>(message).learner = id;
+    }));
   }
   return {};
 }

@@ -93,7 +93,7 @@ class Talker {
           Submission{id_, round_, id_, 0.5 + 0.5 / (1 + round_), 0.01, theta_, hash_};
       submit.episodes = round_;
       messages_.push_back({BufferOf(run_, submit), FirstByteOf(3)});
-      messages_.push_back({BufferOf(run_, CloseMessage{id_, round_, id_, false}), FirstByteOf(4)});
+      messages_.push_back({BufferOf(run_, CloseMessage{id_, round_, id_}), FirstByteOf(4)});
     }
   }
 

@@ -3,8 +3,13 @@
 // A federation of processes, as its users meet it: the bytes of a run in one process, and what is
 // said to whoever makes a mistake.
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <fstream>
 #include <set>
 
 #include "tests/program_testing.h"
@@ -94,10 +99,23 @@ TEST_F(FederationProgram, IsRunOnceMoreFromItsLog) {
     EXPECT_FALSE(checkpoint.empty());
     EXPECT_EQ(Slurp(directory_ / "again" / home / "host.fgc"), checkpoint) << learner;
   }
+  // Written down too early, it says so.
+  const std::string log = Slurp(directory_ / "then/cloud/log.jsonl");
+  std::size_t end = 0;
+  for (int line = 0; line < 40; ++line) end = log.find('\n', end) + 1;
+  std::ofstream(directory_ / "early.jsonl") << log.substr(0, end);
+  ExpectMistake("train --replay early.jsonl --out early " + common, 4,
+                "early.jsonl: ends after round");
+  EXPECT_FALSE(std::filesystem::exists(directory_ / "early"));
+  // A learner's directory is no run of its own.
+  ExpectMistake("train --resume then/learner-1", 5, "then/learner-1: is a learner's");
+  ExpectMistake("train --resume then", 6, "fedgen up --resume goes on");
   // Of other learners it is not the log.
   const Ran other = Run("train --replay then/cloud/log.jsonl --out other --seed 6 " +
                         fmt::format("--config '{}' {} --learners 3 ", kConfig, kShort));
   EXPECT_EQ(other.exit_code, 5) << other.err;
+  EXPECT_THAT(other.err, ::testing::ContainsRegex(
+                             "then/cloud/log.jsonl:[0-9]+: learner [1-3], join: it says"));
 }
 
 TEST_F(FederationProgram, SaysWhatIsWrongInOneLine) {
@@ -114,6 +132,26 @@ TEST_F(FederationProgram, SaysWhatIsWrongInOneLine) {
   ExpectMistake(fmt::format("up --config '{}' --out g --algorithm single", kConfig), 3,
                 "has one learner and no Cloud");
   EXPECT_FALSE(std::filesystem::exists(directory_ / "g"));
+}
+
+// A port that is taken, and nothing made.
+TEST_F(FederationProgram, LooksAtItsPortFirst) {
+  ASSERT_EQ(Run(fmt::format("up --config '{}' --out f --prepare-only", kConfig)).exit_code, 0);
+  const int taken = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  auto* const generic = reinterpret_cast<sockaddr*>(&address);
+  ASSERT_EQ(::bind(taken, generic, size), 0);
+  ASSERT_EQ(::listen(taken, 1), 0);
+  ASSERT_EQ(::getsockname(taken, generic, &size), 0);
+  const std::string listen = fmt::format("127.0.0.1:{}", ntohs(address.sin_port));
+  ExpectMistake(
+      "cloud --tls f/tls/cloud --run f/run.toml --store sqlite:f/new.db --listen " + listen, 6,
+      fmt::format("--listen {}: Address already in use", listen));
+  EXPECT_FALSE(std::filesystem::exists(directory_ / "f/new.db"));
+  ::close(taken);
 }
 
 }  // namespace

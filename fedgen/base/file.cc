@@ -165,7 +165,7 @@ Result<void> WriteFileAtomically(const std::string& path, std::string_view bytes
   return file->Commit();
 }
 
-Result<void> AppendToFile(const std::string& path, std::string_view bytes) {
+Result<void> AppendToFile(const std::string& path, std::string_view bytes, Durable durable) {
   const Descriptor file{
       ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, mode_t{0666})};
   if (file.value < 0) return IoError(path, "cannot open");
@@ -175,7 +175,9 @@ Result<void> AppendToFile(const std::string& path, std::string_view bytes) {
     if (count < 0) return IoError(path, "cannot write");
     bytes.remove_prefix(static_cast<std::size_t>(count));
   }
-  if (::fdatasync(file.value) != 0) return IoError(path, "cannot sync");
+  if (durable == Durable::kAtOnce && ::fdatasync(file.value) != 0) {
+    return IoError(path, "cannot sync");
+  }
   return {};
 }
 

@@ -55,8 +55,11 @@ class AtomicFile {
 Result<void> WriteFileAtomically(const std::string& path, std::string_view bytes,
                                  IfExists if_exists, Access access = Access::kUmask);
 
+enum class Durable { kAtOnce, kSoon };  // kSoon: when the system sees fit
+
 /// Appends to a file, creating it if need be, and syncs it. For logs: a file that grows row by row
 /// and may end in half a row if the program is killed meanwhile.
-Result<void> AppendToFile(const std::string& path, std::string_view bytes);
+Result<void> AppendToFile(const std::string& path, std::string_view bytes,
+                          Durable durable = Durable::kAtOnce);
 
 }  // namespace fedgen

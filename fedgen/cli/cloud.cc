@@ -13,6 +13,7 @@
 #include "fedgen/fleet/cloud_run.h"
 #include "fedgen/operate/backup.h"
 #include "fedgen/operate/cloud_observer.h"
+#include "fedgen/operate/doctor.h"
 #include "fedgen/operate/event_log.h"
 #include "fedgen/operate/metrics.h"
 #include "fedgen/operate/status_text.h"
@@ -63,6 +64,9 @@ LogForm LogFormOf(const std::string& log) {
 
 Result<void> RunCloud(const CloudCommand& command) {
   CloudRunSettings settings = FEDGEN_TRY(SettingsOf(command));
+  if (const std::string problem = TryToListen(command.listen); !problem.empty()) {
+    return Error{ErrorCode::kIo, fmt::format("--listen {}: {}", command.listen, problem)};
+  }
   const sigset_t ending = BlockEndingSignals();
   const EventLog log(STDERR_FILENO, LogFormOf(command.log));
   Metrics metrics;

@@ -10,8 +10,7 @@ namespace {
 // Whose certificate: --learner N, or --cloud.
 CLI::Option* AddPeer(CLI::App* verb, PkiPeer& peer) {
   CLI::Option* const learner =
-      AddInteger(verb, "--learner", peer.learner, "a learner, by its number", 1,
-                 std::numeric_limits<std::uint32_t>::max())
+      AddInteger(verb, "--learner", peer.learner, "a learner, by its number", 1, kMaxLearners)
           ->check(CheckNoLeadingZero);
   return verb->add_flag("--cloud", peer.cloud, "the Cloud")->excludes(learner);
 }
@@ -186,8 +185,7 @@ void AddDoctor(CLI::App& app, Work& work) {
   const auto [verb, command] = AddVerb(
       app, "doctor", "Look for what keeps a Cloud or a learner from working", RunDoctor, work);
   AddName(verb, "--tls", command->tls, "directory with ca.pem, node.pem and node.key", "DIR");
-  AddInteger(verb, "--id", command->id, "the learner whose certificate it must be", 1,
-             std::numeric_limits<std::uint32_t>::max())
+  AddInteger(verb, "--id", command->id, "the learner whose certificate it must be", 1, kMaxLearners)
       ->check(CheckNoLeadingZero);
   AddName(verb, "--cloud", command->clouds, "Clouds to reach; repeatable", "H:P[,H:P...]")
       ->check(Address(1))

@@ -43,6 +43,12 @@ LearnerRunSettings SettingsOf(const LearnerCommand& command) {
   return settings;
 }
 
+// Whether it will not speak in rounds any more, and hears of the end.
+bool WaitsForTheEnd(const Host& host) {
+  return !host.options().async && host.ending() == Ending::kNotYet &&
+         host.learners().front()->resting();
+}
+
 // What goes over the wire: told for people as often as the view speaks.
 class Traffic final : public RunListener {
  public:
@@ -51,6 +57,10 @@ class Traffic final : public RunListener {
   Result<void> OnRound(const Host& host, const RoundReport& report, double /*seconds*/) override {
     const bool last = report.ending != Ending::kNotYet;
     ++rounds_;
+    if (WaitsForTheEnd(host)) {
+      PrintError("resting from round {} on: it has the best policy known, and hears of the end\n",
+                 report.round + 1);
+    }
     if (IsTerminal() || (!last && rounds_ < std::max(1, host.options().rounds / 20))) return {};
     const std::int64_t bytes = exchange_.bytes_sent();
     PrintError("{}: sent {} a round\n", Counted(rounds_, "round"),
@@ -81,7 +91,7 @@ class LearnerLog final : public RunListener {
                 {"directory", run_.local.files.directory()}});
     return {};
   }
-  Result<void> OnRound(const Host& /*host*/, const RoundReport& report, double seconds) override {
+  Result<void> OnRound(const Host& host, const RoundReport& report, double seconds) override {
     const std::int64_t bytes = exchange_.bytes_sent();
     const LearnerRound& own = report.learners.front();
     log_.Write(LogLevel::kInfo, "round",
@@ -94,6 +104,9 @@ class LearnerLog final : public RunListener {
                 {"bytes", bytes - bytes_before_}});
     for (const std::string& remark : report.remarks) {
       log_.Write(LogLevel::kWarning, "remark", {{"text", remark}});
+    }
+    if (WaitsForTheEnd(host)) {
+      log_.Write(LogLevel::kInfo, "rests", {{"from", report.round + 1}});
     }
     bytes_before_ = bytes;
     return {};

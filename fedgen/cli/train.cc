@@ -10,6 +10,7 @@
 #include "fedgen/cli/commands.h"
 #include "fedgen/cli/live_view.h"
 #include "fedgen/cli/print.h"
+#include "fedgen/fleet/learner_run.h"
 #include "fedgen/fleet/replay_run.h"
 #include "fedgen/report/run_pictures.h"
 #include "fedgen/report/summary_text.h"
@@ -108,6 +109,7 @@ Result<void> RunReplay(const TrainCommand& command) {
   settings.seed = command.seed.value_or(1);
   const std::string text = FEDGEN_TRY(ReadFile(command.replay, std::size_t{1} << 30));
   settings.log = FEDGEN_TRY(LogFromText(text, command.replay));
+  settings.log_name = command.replay;
   settings.directory = command.out;
   settings.num_threads = FEDGEN_TRY(NumThreads(command.threads));
   settings.kernel = FEDGEN_TRY(KernelFromName(command.kernel));
@@ -136,6 +138,12 @@ Result<void> RunTrain(const TrainCommand& command) {
   }
   if (!resumes && command.config.empty()) {
     return Error{ErrorCode::kUsage, "--config or --resume is required"};
+  }
+  if (resumes && IsLearnersHome(command.resume)) {
+    return Error{ErrorCode::kMismatch,
+                 fmt::format("{}: is a learner's of a federation: fedgen learner --out {} goes on "
+                             "with it, or fedgen up --resume with all",
+                             command.resume, command.resume)};
   }
   const int num_threads = FEDGEN_TRY(NumThreads(command.threads));
   const Kernel kernel = FEDGEN_TRY(KernelFromName(command.kernel));

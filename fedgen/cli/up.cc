@@ -263,6 +263,7 @@ Result<FoundFederation> PrepareOrFind(const UpCommand& command) {
     return Error{ErrorCode::kUsage, "--config or --resume is required"};
   }
   Config config = FEDGEN_TRY(ConfigOf(command));
+  FEDGEN_TRY(CheckHasCloud(config, command.algorithm.empty() ? command.config : "--algorithm"));
   const std::uint64_t seed = command.seed.value_or(1);
   const std::string stem = std::filesystem::path(command.config).stem().string();
   const std::string directory =

@@ -32,20 +32,34 @@ inline std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
       address, grpc::SslCredentials({tls.authority, tls.key, tls.certificate}), arguments);
 }
 
-/// What a status says, and what may be behind it: who is refused by TLS is not told by the other
-/// end why, and sees a connection that ends.
+/// What a status says, in words that help: what the Cloud says is its own; where it was not
+/// reached, gRPC tells of its machinery. Who is refused by TLS is not told by the other end why,
+/// and sees a connection that ends.
 inline std::string TroubleOf(const std::string& address, const grpc::Status& status) {
-  std::string trouble = fmt::format("{}: {}", address, status.error_message());
-  const auto speaks_of = [&](const char* word) {
-    return status.error_message().find(word) != std::string::npos;
+  const std::string& said = status.error_message();
+  const auto plain = [&]() -> std::string {
+    if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) return "no answer in time";
+    if (status.error_code() != grpc::StatusCode::UNAVAILABLE) return said;
+    const auto speaks_of = [&](const char* word) { return said.find(word) != std::string::npos; };
+    if (speaks_of("Connection refused")) return "nobody listens there";
+    if (speaks_of("DNS resolution") || speaks_of("Domain name not found")) return "no such host";
+    if (speaks_of("No route to host") || speaks_of("Network is unreachable")) {
+      return "cannot be reached from here";
+    }
+    if (speaks_of("Peer name") || speaks_of("Hostname Verification")) {
+      return "its certificate is of another host: the address may be another's (fedgen doctor)";
+    }
+    if (speaks_of("CERTIFICATE_VERIFY_FAILED")) {
+      return "its certificate is not of this federation, or has expired (fedgen doctor)";
+    }
+    if (speaks_of("handshake") || speaks_of("SSL") || speaks_of("Socket closed") ||
+        speaks_of("Connection reset") || speaks_of("GOAWAY")) {
+      return "the connection ended: the Cloud stopped, the certificate was refused, or the address "
+             "is another's (fedgen doctor)";
+    }
+    return said;
   };
-  if (status.error_code() == grpc::StatusCode::UNAVAILABLE &&
-      (speaks_of("handshake") || speaks_of("SSL") || speaks_of("Peer name") ||
-       speaks_of("Socket closed") || speaks_of("Connection reset"))) {
-    trouble +=
-        "; the certificate may have been refused, or the address be another's (fedgen doctor)";
-  }
-  return trouble;
+  return fmt::format("{}: {}", address, plain());
 }
 
 }  // namespace fedgen

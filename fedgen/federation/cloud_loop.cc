@@ -189,7 +189,7 @@ void CloudLoop::Answer(Served& served, TimePoint now) const {
   const bool later = !served.due && !impatient && !served.has_gone_on() &&
                      served.run.unsaved_bytes() < kMostUnsaved;
   const Result<void> saved = later ? Result<void>() : Save(served.run);
-  if (watcher_ != nullptr) {
+  if (watcher_ != nullptr && saved) {
     if (RunProgress progress = ProgressOf(served.run); progress != served.told) {
       watcher_->OnProgress(progress);
       served.told = std::move(progress);

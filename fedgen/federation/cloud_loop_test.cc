@@ -142,7 +142,7 @@ TEST_F(CloudLoopTest, RefusesEquivocationStrangersAndUnknownRuns) {
   EXPECT_THAT(other.error().message, HasSubstr("says something else than before"));
   EXPECT_FALSE(Say(Join(7)).get());
   EXPECT_FALSE(Say(Join(1), "elsewhere").get());
-  EXPECT_FALSE(Say(CloseMessage{LearnerId(1), 1, LearnerId(1), false}).get());
+  EXPECT_FALSE(Say(CloseMessage{LearnerId(1), 1, LearnerId(1)}).get());
   loop_->Stop();
   EXPECT_THAT(store_.kept, ::testing::ElementsAre(1));
 }

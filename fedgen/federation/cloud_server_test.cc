@@ -295,7 +295,7 @@ TEST_F(CloudDoors, StayOpenToALearnerThatRenewsItsCertificate) {
   ASSERT_TRUE(answer) << answer.error().message;
   WriteTestList(Path("cloud"), authority_,
                 {{first_.info.serial, SystemClock()}, {renewed.info.serial, SystemClock()}});
-  const CloseMessage close{kFirst, 1, kFirst, false};
+  const CloseMessage close{kFirst, 1, kFirst};
   const Result<Ending> refused = exchange.Close({&close, 1});
   ASSERT_FALSE(refused);
   EXPECT_THAT(

@@ -59,8 +59,12 @@ Result<Entered> Enter(const SharedSettings& served, const Entry& entry) {
   if (found == served.end()) {
     std::vector<std::string> names;
     for (const auto& [name, settings] : served) names.push_back(name);
+    if (entry.run.empty()) {
+      return Error{ErrorCode::kUsage,
+                   fmt::format("--run is needed: several are served: {}", fmt::join(names, ", "))};
+    }
     return Error{ErrorCode::kUsage,
-                 fmt::format("run = {}: must be one of those that are served: {}",
+                 fmt::format("--run = {}: must be one of those that are served: {}",
                              Printable(entry.run, 80), fmt::join(names, ", "))};
   }
   if (entry.version != kVersion) {

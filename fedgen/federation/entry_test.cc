@@ -26,9 +26,9 @@ TEST(Entry, TellsWhatIsShared) {
 
 TEST(Entry, RefusesWithTheFieldThatDiffers) {
   const SharedSettings two = {{"a", kShared}, {"b", ""}};
-  EXPECT_EQ(Answer(two, {"", kVersion, ""}), "run = : must be one of those that are served: a, b");
+  EXPECT_EQ(Answer(two, {"", kVersion, ""}), "--run is needed: several are served: a, b");
   EXPECT_EQ(Answer(two, {"c\n", kVersion, ""}),
-            "run = c\\x0a: must be one of those that are served: a, b");
+            "--run = c\\x0a: must be one of those that are served: a, b");
   EXPECT_EQ(Answer(two, {"a", "0.0.1", ""}),
             fmt::format("version = 0.0.1: must be {}, the Cloud's", kVersion));
   EXPECT_EQ(Answer(two, {"a", kVersion, "[federation]\nlearners = 8\nrounds = 300\n"}),

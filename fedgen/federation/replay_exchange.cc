@@ -17,19 +17,19 @@ bool IsWhole(const LogEvent& event) {
   return ControlKindOf(event.kind).has_value() || event.kind == "leave";
 }
 
-std::string PlaceOf(const LogEvent& event) {
-  if (event.kind != "round" && event.kind != "close") {
-    return fmt::format("learner {}, {}", event.learner.name(), event.kind);
-  }
-  return fmt::format("learner {}, round {}", event.learner.name(), (event.step + 1) / 2);
-}
-
 }  // namespace
+
+// The header is a line, and every event.
+std::string ReplayExchange::PlaceOf(const LogEvent& event) const {
+  const bool in_round = event.kind == "round" || event.kind == "close";
+  return fmt::format("{}:{}: learner {}, {}", name_, event.sequence + 1, event.learner.name(),
+                     in_round ? fmt::format("round {}", (event.step + 1) / 2) : event.kind);
+}
 
 // A learner that was killed repeats its round. If it had closed it, and hears another answer now,
 // the first close stays in the log, but its host says only what came of the last answer.
-ReplayExchange::ReplayExchange(RunLog log, Cloud& cloud)
-    : log_(std::move(log)), said_over_(log_.events.size()), cloud_(cloud) {
+ReplayExchange::ReplayExchange(RunLog log, std::string name, Cloud& cloud)
+    : log_(std::move(log)), name_(std::move(name)), said_over_(log_.events.size()), cloud_(cloud) {
   for (std::size_t at = 0; at < log_.events.size(); ++at) {
     const LogEvent& event = log_.events[at];
     std::vector<std::size_t>& own = own_[event.learner];
@@ -45,18 +45,18 @@ ReplayExchange::ReplayExchange(RunLog log, Cloud& cloud)
   }
 }
 
-// There are few closes that it can be: of one of the origins, settled or not.
+// There are few closes that it can be: of one of the origins, with one of the outlooks.
 Result<StepMessage> ReplayExchange::FindClose(const LogEvent& event) const {
   const Member* speaker = FindMember(cloud_.state().members, event.learner);
   const int round = speaker == nullptr ? 0 : (speaker->step + 1) / 2;
   for (const Member& member : cloud_.state().members) {
-    for (const bool settled : {false, true}) {
-      const StepMessage message = CloseMessage{event.learner, round, member.id, settled};
+    for (int outlook = 0; outlook < NumValues(Outlook()); ++outlook) {
+      const StepMessage message =
+          CloseMessage{event.learner, round, member.id, static_cast<Outlook>(outlook)};
       if (Sha256Hex(StepToBytes(message)) == event.hash) return message;
     }
   }
-  return Error{ErrorCode::kData, fmt::format("event {}: no close of {} has this hash",
-                                             event.sequence, PlaceOf(event))};
+  return Error{ErrorCode::kData, "hash: no close that this learner can have said has it"};
 }
 
 Result<StepMessage> ReplayExchange::MessageAt(std::size_t index) {
@@ -82,7 +82,7 @@ void ReplayExchange::Advance() {
     if (!heard || !*heard) {
       failure_ = Error{
           ErrorCode::kMismatch,
-          fmt::format("event {} of the log, {}: {}", event.sequence, PlaceOf(event),
+          fmt::format("{}: {}", PlaceOf(event),
                       heard ? "does not follow from those before it" : heard.error().message)};
       return;
     }
@@ -98,20 +98,21 @@ void ReplayExchange::Advance() {
 Result<StepAnswer> ReplayExchange::AskOne(const StepMessage& message) {
   const LearnerId learner = SpeakerOf(message);
   std::unique_lock lock(mutex_);
-  // Who does not race only asks.
+  // Who rests, or does not race, only asks.
   const auto* race = std::get_if<RaceMessage>(&message);
-  const bool only_asks = race != nullptr && race->tallies.empty();
+  const bool only_asks =
+      race != nullptr ? race->tallies.empty()
+                      : std::holds_alternative<RoundMessage>(message) && cloud_.IsResting(learner);
   const std::vector<std::size_t>& own = own_[learner];
   if (!only_asks) {
     const std::size_t said = num_said_[learner]++;
     if (said >= own.size()) {
-      return Error{ErrorCode::kMissed,
-                   fmt::format("learner {}: the log has nothing more of it", learner.name())};
+      return NothingMore(learner);
     }
     const LogEvent& event = log_.events[own[said]];
     if (Sha256Hex(StepToBytes(message)) != event.hash && !failure_) {
       failure_ = Error{ErrorCode::kMismatch,
-                       fmt::format("{}: says something else than in the log: of another seed, "
+                       fmt::format("{}: it says something else now: the log is of another seed, "
                                    "configuration, policy or program",
                                    PlaceOf(event))};
     }
@@ -125,9 +126,22 @@ Result<StepAnswer> ReplayExchange::AskOne(const StepMessage& message) {
   if (only_asks) calls_.at(learner).answer = AnswerOf(cloud_, message);
   changed_.notify_all();
   const Call& call = calls_.at(learner);
-  changed_.wait(lock, [&] { return failure_ || (call.answer && next_ > call.answered_at); });
+  const auto is_answered = [&] { return call.answer && next_ > call.answered_at; };
+  changed_.wait(lock, [&] { return failure_ || next_ == log_.events.size() || is_answered(); });
   if (failure_) return *failure_;
-  return call.answer.value_or(StepAnswer());  // it has one
+  if (!is_answered()) return NothingMore(learner);
+  return *call.answer;
+}
+
+Error ReplayExchange::NothingMore(LearnerId learner) const {
+  return {ErrorCode::kMissed,
+          fmt::format("{}: has nothing more of learner {}", name_, learner.name())};
+}
+
+void ReplayExchange::GiveUp(const Error& error) {
+  const std::lock_guard lock(mutex_);
+  if (!failure_) failure_ = error;
+  changed_.notify_all();
 }
 
 template <typename Answer, typename Message>

@@ -18,24 +18,28 @@ namespace fedgen {
 // order, with what it decided itself between them, and every learner receives the answers that it
 // acted upon then. So learners and finalists have the bytes of that run, whatever came when.
 //
-//   ReplayExchange exchange(log, cloud);     // one, for hosts of one learner in threads of their
-//   own host.Join(exchange), host.Round(exchange), ...
+//   ReplayExchange exchange(log, "log.jsonl", cloud);  // one, for all hosts
+//   host.Join(exchange), host.Round(exchange), ...     // of one learner each, in their own threads
 //
 // Every learner that the log names must have its host, or the others wait for it. A message that is
 // not the one of the log is an error to everybody: another seed, configuration or program. Where
-// the log has nothing more of a learner, its host alone hears so.
+// the log has nothing more of a learner, its host alone hears so (kMissed).
 
 /// Thread-safe.
 class ReplayExchange final : public Exchange {
  public:
-  /// A new Cloud of the run's settings, which nobody else may use meanwhile.
-  ReplayExchange(RunLog log, Cloud& cloud);
+  /// `name` stands for the log's file in messages. A new Cloud of the run's settings, which nobody
+  /// else may use meanwhile.
+  ReplayExchange(RunLog log, std::string name, Cloud& cloud);
 
   Result<std::vector<Welcome>> Join(std::span<const JoinMessage> messages) override;
   Result<RoundAnswer> Submit(std::span<const RoundMessage> messages) override;
   Result<Ending> Close(std::span<const CloseMessage> messages) override;
   Result<Finalists> Finish(std::span<const FinalMessage> messages) override;
   Result<RaceAnswer> Race(std::span<const RaceMessage> messages) override;
+
+  /// A host came to an end of its own: the others hear why instead of waiting for it.
+  void GiveUp(const Error& error);
 
  private:
   // What a learner says now, and what it hears.
@@ -50,10 +54,13 @@ class ReplayExchange final : public Exchange {
   Result<Answer> Ask(std::span<const Message> messages);
   Result<StepAnswer> AskOne(const StepMessage& message);
   void Advance();
+  std::string PlaceOf(const LogEvent& event) const;
+  Error NothingMore(LearnerId learner) const;
   Result<StepMessage> MessageAt(std::size_t index);
   Result<StepMessage> FindClose(const LogEvent& event) const;
 
   const RunLog log_;
+  const std::string name_;
   std::map<LearnerId, std::vector<std::size_t>> own_;  // events that its host says once more
   std::map<std::size_t, std::size_t> answered_at_;     // of such an event, if it is answered again
   std::vector<bool> said_over_;                        // closes that a later one replaced

@@ -120,7 +120,7 @@ class ReplayTest : public ::testing::Test {
     log_ = *LogFromText(LogToText(*read), "log");
     const ServedSettings settings = Settings();
     Cloud cloud(settings.options, settings.learners, settings.race_seed);
-    ReplayExchange exchange(log_, cloud);
+    ReplayExchange exchange(log_, "log.jsonl", cloud);
     std::vector<std::unique_ptr<Host>> hosts;
     std::vector<std::string> ends;
     RunAll([&](std::uint32_t, std::unique_ptr<Host>& host) { return RunToEnd(*host, exchange); },
@@ -225,16 +225,75 @@ TEST_F(ReplayTest, OfAnotherLearnerIsOneError) {
     }
   }
   Cloud cloud(settings.options, settings.learners, settings.race_seed);
-  ReplayExchange exchange(log, cloud);
+  ReplayExchange exchange(log, "log.jsonl", cloud);
   std::vector<std::thread> threads;
   for (std::uint32_t i = 0; i < kSpreadLearners; ++i) {
     threads.emplace_back([&, i] {
       const auto host = MakeHost(i);
       const Result<std::string> end = RunToEnd(*host, exchange);
       ASSERT_FALSE(end);
-      EXPECT_THAT(end.error().message, HasSubstr("learner 3, round 2: says something else"));
+      EXPECT_THAT(end.error().message, HasSubstr("learner 3, round 2: it says something else"));
     });
   }
+  for (std::thread& thread : threads) thread.join();
+}
+
+// However much of it there is: nobody waits for what will not come.
+TEST_F(ReplayTest, OfARunThatWasNotOverEndsWhereTheLogDoes) {
+  case_ = {"rounds", {.rounds = 4}, true};
+  Serve();
+  RunAll(
+      [&](std::uint32_t, std::unique_ptr<Host>& host) {
+        LoopExchange exchange(*loop_);
+        return RunToEnd(*host, exchange);
+      },
+      hosts_, ends_);
+  loop_.reset();
+  const RunLog whole = *ReadRunLog(*store_, "run");
+  const ServedSettings settings = Settings();
+  for (std::size_t events = 1; events < whole.events.size(); ++events) {
+    RunLog log = whole;
+    log.events.resize(events);
+    Cloud cloud(settings.options, settings.learners, settings.race_seed);
+    ReplayExchange exchange(log, "log.jsonl", cloud);
+    std::vector<Result<std::string>> ended(kSpreadLearners, std::string());
+    std::vector<std::thread> threads;
+    for (std::uint32_t i = 0; i < kSpreadLearners; ++i) {
+      threads.emplace_back([&, i] { ended[i] = RunToEnd(*MakeHost(i), exchange); });
+    }
+    for (std::thread& thread : threads) thread.join();
+    int missed = 0;
+    for (const Result<std::string>& end : ended) {
+      if (end) continue;
+      ++missed;
+      EXPECT_EQ(end.error().code, ErrorCode::kMissed) << end.error().message;
+    }
+    EXPECT_GE(missed, 1) << events;
+  }
+}
+
+TEST_F(ReplayTest, OfAHostThatGivesUpTellsTheOthersWhy) {
+  case_ = {"rounds", {.rounds = 4}, true};
+  Serve();
+  RunAll(
+      [&](std::uint32_t, std::unique_ptr<Host>& host) {
+        LoopExchange exchange(*loop_);
+        return RunToEnd(*host, exchange);
+      },
+      hosts_, ends_);
+  loop_.reset();
+  const ServedSettings settings = Settings();
+  Cloud cloud(settings.options, settings.learners, settings.race_seed);
+  ReplayExchange exchange(*ReadRunLog(*store_, "run"), "log.jsonl", cloud);
+  std::vector<std::thread> threads;
+  for (std::uint32_t i = 1; i < kSpreadLearners; ++i) {
+    threads.emplace_back([&, i] {
+      const Result<std::string> end = RunToEnd(*MakeHost(i), exchange);
+      ASSERT_FALSE(end);
+      EXPECT_EQ(end.error().message, "learner-1: disk full");
+    });
+  }
+  exchange.GiveUp({ErrorCode::kIo, "learner-1: disk full"});
   for (std::thread& thread : threads) thread.join();
 }
 

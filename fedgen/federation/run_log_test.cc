@@ -35,11 +35,11 @@ RunLog LogOfALateLearner(Store& store) {
   hear(Rests(1, 1));
   EXPECT_TRUE(run->LeaveOut(LearnerId(2)));
   for (const std::uint32_t i : {0U, 1U}) {
-    hear(CloseMessage{LearnerId(i), 1, LearnerId(0), false});
+    hear(CloseMessage{LearnerId(i), 1, LearnerId(0)});
   }
   for (const std::uint32_t i : {1U, 0U}) hear(Rests(i, 2));
   for (const std::uint32_t i : {0U, 1U}) {
-    hear(CloseMessage{LearnerId(i), 2, LearnerId(0), false});
+    hear(CloseMessage{LearnerId(i), 2, LearnerId(0)});
   }
   hear(Rests(2, 1));  // goes on from round 2
   EXPECT_TRUE(run->Save());

@@ -104,14 +104,16 @@ Result<std::optional<StepAnswer>> ServedRun::Hear(const StepMessage& message) {
   std::optional<StepAnswer> answer = AnswerOf(cloud_, message);
   const bool is_old = !cloud_.options().async && StepOf(cloud_, message) < cloud_.state().step;
   if (answer || !is_old || !std::holds_alternative<RoundMessage>(message) ||
-      cloud_.options().patience > 0 || cloud_.options().open) {
+      cloud_.options().patience > 0 || cloud_.options().open ||
+      cloud_.IsResting(SpeakerOf(message))) {
     return answer;
   }
   // Whoever repeats it has lost more than its last round.
   return Error{ErrorCode::kMismatch,
-               fmt::format("learner {}: repeats a round that the run has left behind, the run is "
-                           "in round {}",
-                           SpeakerOf(message).name(), cloud_.round() + 1)};
+               fmt::format("learner {}: repeats round {}, the run is in round {}: its directory is "
+                           "not the one in which it began (--out), or an older copy of it",
+                           SpeakerOf(message).name(), std::get<RoundMessage>(message).round,
+                           cloud_.round() + 1)};
 }
 
 Result<void> ServedRun::Control(ControlMessage::Kind kind, LearnerId learner) {

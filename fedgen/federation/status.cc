@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "fedgen/federation/client-inl.h"
 #include "fedgen/federation/wire-inl.h"
@@ -32,10 +33,23 @@ std::string PhaseOf(const Cloud& cloud) {
   return "over";
 }
 
+// The last that was closed. Where everybody has rounds of its own, by all who are there.
+int RoundOf(const Cloud& cloud) {
+  if (!cloud.options().async) return cloud.round();
+  int least = std::numeric_limits<int>::max();
+  for (const Member& member : cloud.state().members) {
+    if (member.presence != Presence::kPresent) continue;
+    const bool is_over = member.ending != Ending::kNotYet;
+    least = std::min(least, std::max(0, is_over ? member.told : member.step / 2));
+  }
+  return least == std::numeric_limits<int>::max() ? 0 : least;
+}
+
 // Of who is not expected to speak.
-std::string PresenceText(Presence presence) {
-  switch (presence) {
+std::string PresenceText(const Cloud& cloud, const Member& member) {
+  switch (member.presence) {
     case Presence::kPresent:
+      if (cloud.IsResting(member.id) && cloud.state().ending == Ending::kNotYet) return "resting";
       break;
     case Presence::kLeftOut:
       return "left out";
@@ -67,7 +81,7 @@ RunProgress ProgressOf(const ServedRun& run) {
   const CloudState& state = run.cloud().state();
   RunProgress progress;
   progress.run = run.name();
-  progress.round = run.cloud().round();
+  progress.round = RoundOf(run.cloud());
   progress.phase = PhaseOf(run.cloud());
   progress.learners = static_cast<std::int64_t>(state.members.size());
   progress.awaited = progress.phase == "over" ? 0 : state.waiting;
@@ -88,8 +102,8 @@ RunStatus StatusOf(const ServedRun& run) {
     for (const Member& member : state.members) {
       if (status.members.size() >= RunStatus::kMostMembers) break;
       if ((!over && member.awaited) != awaited) continue;
-      status.members.push_back({member.id, member.step, member.settled, awaited, std::nullopt,
-                                PresenceText(member.presence)});
+      status.members.push_back({member.id, member.step, member.outlook != Outlook::kSearches,
+                                awaited, std::nullopt, PresenceText(run.cloud(), member)});
     }
   }
   return status;

@@ -22,7 +22,7 @@ struct MemberStatus {
   bool settled = false;
   bool awaited = false;           // in the phase that the run is in
   std::optional<double> silence;  // s since its last message; none since the Cloud started
-  std::string presence{};         // left out, left, revoked; empty: it takes part
+  std::string presence{};         // resting, left out, left, revoked; empty: it takes part
 };
 
 struct RunStatus {

@@ -43,6 +43,13 @@ class Faults {
     Add("ending", "is unknown");
     return Ending::kNotYet;
   }
+  Outlook WhatItWillDo(std::uint32_t outlook) {
+    if (outlook < static_cast<std::uint32_t>(NumValues(Outlook{}))) {
+      return static_cast<Outlook>(outlook);
+    }
+    Add("outlook", "is unknown");
+    return Outlook::kSearches;
+  }
   std::string Hash(const std::string& hash, const char* field) {
     const bool is_hash =
         hash.size() == 64 && hash.find_first_not_of("0123456789abcdef") == std::string::npos;
@@ -109,7 +116,7 @@ void Put(const CloseMessage& m, v1::StepRequest* request) {
   v1::Close* to = request->mutable_close();
   to->set_round(static_cast<std::uint32_t>(m.round));
   to->set_origin(m.origin.index());
-  to->set_settled(m.settled);
+  to->set_outlook(static_cast<std::uint32_t>(m.outlook));
 }
 
 void Put(const FinalMessage& m, v1::StepRequest* request) {
@@ -279,7 +286,8 @@ Result<StepMessage> FromWire(const v1::StepRequest& request) {
       break;
     case v1::StepRequest::kClose:
       message = CloseMessage{learner, faults.Round(request.close().round(), "round"),
-                             LearnerId(request.close().origin()), request.close().settled()};
+                             LearnerId(request.close().origin()),
+                             faults.WhatItWillDo(request.close().outlook())};
       break;
     case v1::StepRequest::kFinal:
       message = FinalMessage{Get(request.final().final(), faults)};

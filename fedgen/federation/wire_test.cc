@@ -51,7 +51,7 @@ class Drawing {
         return m;
       }
       case 2:
-        return CloseMessage{Learner(), Below(1000), Learner(), Below(2) == 0};
+        return CloseMessage{Learner(), Below(1000), Learner(), static_cast<Outlook>(Below(3))};
       case 3:
         return RaceMessage{Learner(), Tallies()};
       case 4:
@@ -191,7 +191,7 @@ TEST(Wire, HasNoPlaceForWorlds) {
                   "StepRequest.signature", "Join.theta", "Join.task", "Race.tallies",
                   "Tally.episodes", "Tally.reached", "Tally.cost", "Round.round",
                   "Round.submission", "Round.judged", "Round.verdicts", "Round.moved",
-                  "Round.episodes", "Close.round", "Close.origin", "Close.settled", "Final.final",
+                  "Round.episodes", "Close.round", "Close.origin", "Close.outlook", "Final.final",
                   "Submission.learner", "Submission.round", "Submission.origin", "Submission.y",
                   "Submission.b", "Submission.theta", "Submission.hash", "Verdict.verifier",
                   "Verdict.record", "Rank.bound", "Rank.learner", "Rank.round", "Rank.hash"));

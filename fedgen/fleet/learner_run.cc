@@ -80,6 +80,8 @@ Result<LearnerRun> GoOn(const LearnerRunSettings& settings, const Entered& enter
 
 }  // namespace
 
+bool IsLearnersHome(const std::string& directory) { return Exists(SharedPath(directory)); }
+
 Result<LearnerRun> EnterRun(const LearnerRunSettings& settings, RemoteExchange& exchange) {
   FEDGEN_TRY(CheckOwn(settings.own));  // before anybody is asked
   const std::string expected = FEDGEN_TRY(Expected(settings));

@@ -38,6 +38,9 @@ struct LearnerRun {
   bool resumed = false;
 };
 
+/// Whether this is the directory of such a learner.
+bool IsLearnersHome(const std::string& directory);
+
 /// Asks the Cloud what is shared, reads the learner's own file, and makes the directory, or finds
 /// that the one that is there was begun with the same.
 Result<LearnerRun> EnterRun(const LearnerRunSettings& settings, RemoteExchange& exchange);

@@ -57,7 +57,8 @@ Result<void> CheckShared(const ReplaySettings& settings, const Config& logged,
   Resolve(config);
   const std::optional<std::string> difference = FindDifference(SharedText(config), shared);
   if (!difference) return {};
-  return Error{ErrorCode::kMismatch, fmt::format("{}, as the log has it", *difference)};
+  return Error{ErrorCode::kMismatch,
+               fmt::format("{}, as {} has it", *difference, settings.log_name)};
 }
 
 Result<int> ReplayInto(const ReplaySettings& settings);
@@ -86,13 +87,17 @@ namespace {
 
 Result<int> ReplayInto(const ReplaySettings& settings) {
   const std::optional<KeptSettings> kept = KeptFromText(settings.log.header.settings);
-  if (!kept) return Error{ErrorCode::kData, "the log is of another program"};
-  const Config shared = FEDGEN_TRY(ParseShared(kept->shared, "the log's settings"));
+  if (!kept) {
+    return Error{ErrorCode::kData,
+                 fmt::format("{}:1: settings: are of another program", settings.log_name)};
+  }
+  const Config shared =
+      FEDGEN_TRY(ParseShared(kept->shared, fmt::format("{}:1: settings", settings.log_name)));
   FEDGEN_TRY(CheckShared(settings, shared, kept->shared));
   std::vector<LearnerId> first;
   for (const Seat& seat : SeatsOf(shared.training, Key())) first.push_back(seat.id);
   Cloud cloud(FederationOf(shared.training), first, kept->seed);
-  ReplayExchange exchange(settings.log, cloud);
+  ReplayExchange exchange(settings.log, settings.log_name, cloud);
   std::vector<LearnerRun> runs;
   for (const LearnerId learner : LearnersOf(settings.log)) {
     runs.push_back(FEDGEN_TRY(RunOf(settings, *kept, learner)));
@@ -101,13 +106,29 @@ Result<int> ReplayInto(const ReplaySettings& settings) {
   std::vector<std::thread> threads;
   threads.reserve(runs.size());
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    threads.emplace_back([&, i] { ended[i] = Execute(runs[i], exchange, {}); });
+    threads.emplace_back([&, i] {
+      ended[i] = Execute(runs[i], exchange, {});
+      if (!ended[i] && ended[i].error().code != ErrorCode::kMissed) {
+        exchange.GiveUp(ended[i].error());
+      }
+    });
   }
   for (std::thread& thread : threads) thread.join();
-  for (const Result<RunSummary>& end : ended) {
-    if (!end) return end.error();
+  int at_the_end = 0;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    if (ended[i]) {
+      ++at_the_end;
+      continue;
+    }
+    if (ended[i].error().code != ErrorCode::kMissed) return ended[i].error();
+    const Member* member = FindMember(cloud.state().members, runs[i].seat.id);
+    if (member == nullptr || member->presence != Presence::kPresent) continue;
+    return Error{ErrorCode::kData,
+                 fmt::format("{}: ends after round {}, before the run did: fedgen cloud log writes "
+                             "all of it when the run is over",
+                             settings.log_name, cloud.round())};
   }
-  return static_cast<int>(runs.size());
+  return at_the_end;
 }
 
 }  // namespace

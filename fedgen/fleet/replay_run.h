@@ -19,13 +19,15 @@ struct ReplaySettings {
   Config config;           // of all learners, as fedgen up read it
   std::uint64_t seed = 1;  // as fedgen up had it
   RunLog log;
+  std::string log_name;   // its file, in messages
   std::string directory;  // to be made: learner-N/ in it are those of the federation
   int num_threads = 1;    // of each learner; they run side by side
   Kernel kernel = BestKernel();
 };
 
-/// The number of learners that took part. An error if the log does not follow from the
-/// configuration and the seed.
+/// How many learners came to the end of the run; who left it, or was left out for good, stops where
+/// the log has nothing more of it. An error if the log does not follow from the configuration and
+/// the seed, or the run was not over when it was written.
 Result<int> Replay(const ReplaySettings& settings);
 
 }  // namespace fedgen

@@ -147,14 +147,17 @@ Result<Config> ParseShared(std::string_view text, const std::string& name,
   for (const std::string& one : overrides) FEDGEN_TRY(ApplyOverride(one, root));
   FEDGEN_TRY(CheckOwners(File::kShared, Owners(), name, "", *root.table()));
   Config config = FEDGEN_TRY(ReadConfig(std::move(root), name));
-  const Algorithm algorithm = config.training.federation.algorithm;
-  if (algorithm == Algorithm::kCentralized || algorithm == Algorithm::kSingle) {
-    return Error{ErrorCode::kConfig,
-                 fmt::format("{}: federation.algorithm = '{}': has one learner and no Cloud; "
-                             "fedgen train runs it",
-                             name, NameOf(algorithm))};
-  }
+  FEDGEN_TRY(CheckHasCloud(config, name));
   return config;
+}
+
+Result<void> CheckHasCloud(const Config& config, const std::string& name) {
+  const Algorithm algorithm = config.training.federation.algorithm;
+  if (algorithm != Algorithm::kCentralized && algorithm != Algorithm::kSingle) return {};
+  return Error{ErrorCode::kConfig,
+               fmt::format("{}: federation.algorithm = '{}': has one learner and no Cloud; fedgen "
+                           "train runs it",
+                           name, NameOf(algorithm))};
 }
 
 Result<Config> LoadShared(const std::string& path, std::span<const std::string> overrides) {

@@ -24,6 +24,9 @@ Result<Config> ParseShared(std::string_view text, const std::string& name,
                            std::span<const std::string> overrides = {});
 Result<Config> LoadShared(const std::string& path, std::span<const std::string> overrides = {});
 
+/// Whether its algorithm has learners that talk to a Cloud. `name` stands for where it is set.
+Result<void> CheckHasCloud(const Config& config, const std::string& name);
+
 /// What a learner runs by: what the run shares, as the Cloud tells it, and the learner's own file.
 Result<Config> ParseOwn(const std::string& shared, std::string_view text, const std::string& name,
                         LearnerId learner);

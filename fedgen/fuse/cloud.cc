@@ -43,6 +43,8 @@ bool IsHere(const Member& member) {
   return member.presence == Presence::kPresent && member.step >= kJoinStep;
 }
 
+bool Rests(const Member& member) { return member.outlook == Outlook::kRests; }
+
 }  // namespace
 
 Error Cloud::Refused(LearnerId learner, const std::string& problem) {
@@ -199,44 +201,68 @@ int Cloud::FinishStepOf(LearnerId learner) const {
   return is_over ? SubmitStep(member->told + 1) : std::numeric_limits<int>::max() - 1;
 }
 
-// A step in which nobody is heard is not complete, unless what it is about was said before it.
+// A step that waits for nobody may follow.
 void Cloud::CompleteIfAllAreHeard() {
   if (options_.async && phase() == Phase::kFinish) SettleIfNobodyRuns();
-  if (state_.waiting > 0) return;
+  while (state_.waiting == 0 && CompleteStep()) TakeNextStep();
+}
+
+// A step in which nobody is heard is not complete, unless what it is about was said before it.
+bool Cloud::CompleteStep() {
   switch (phase()) {
     case Phase::kJoin:
-      if (state_.heard == 0) return;
+      if (state_.heard == 0) return false;
       CompleteJoin();
-      break;
+      return true;
     case Phase::kSubmit:
-      if (state_.heard == 0) return;
+      if (state_.heard == 0 && !only_resting_are_here()) return false;
       CompleteSubmit();
-      break;
+      return true;
     case Phase::kClose:
       CompleteClose();
-      break;
+      return true;
     case Phase::kFinish:
-      if (state_.finals.empty()) return;
+      if (state_.finals.empty()) return false;
       CompleteFinish();
-      break;
+      return true;
     case Phase::kRace:
-      if (!somebody_races()) return;
+      if (!somebody_races()) return false;
       CompleteRace();
-      break;
+      return true;
     case Phase::kOver:
-      return;
+      break;
   }
-  TakeNextStep();
+  return false;
+}
+
+bool Cloud::only_resting_are_here() const {
+  return std::ranges::any_of(state_.members, IsHere) &&
+         std::ranges::all_of(state_.members,
+                             [](const Member& m) { return !IsHere(m) || Rests(m); });
+}
+
+// Whether a step that begins waits for this learner.
+bool Cloud::IsDue(const Member& member) const {
+  if (!IsHere(member)) return false;
+  switch (phase()) {
+    case Phase::kJoin:
+    case Phase::kFinish:
+      return true;
+    case Phase::kSubmit:
+      return !Rests(member);
+    case Phase::kClose:
+      return !Rests(member) && member.step == state_.step - 1;
+    case Phase::kRace:
+      return member.races;
+    case Phase::kOver:
+      break;
+  }
+  return false;
 }
 
 void Cloud::TakeNextStep() {
-  const int before = state_.step++;
-  const Phase next = phase();
-  for (Member& member : state_.members) {
-    member.awaited = IsHere(member) && next != Phase::kOver &&
-                     (next != Phase::kClose || member.step == before) &&
-                     (next != Phase::kRace || member.races);
-  }
+  ++state_.step;
+  for (Member& member : state_.members) member.awaited = IsDue(member);
   state_.mean = {};
   state_.gathering = {};
   state_.measured_anew = false;
@@ -258,7 +284,10 @@ void Cloud::set_state(CloudState state) {
   const bool was_last = state_.ending == Ending::kRounds;
   const bool is_over = state_.ending != Ending::kNotYet;
   const bool is_another = is_over && was_last != (state_.round >= options_.rounds);
-  if (is_another && !options_.async && state_.finals.empty()) state_.ending = FindEnding();
+  if (!is_another || options_.async || !state_.finals.empty()) return;
+  state_.ending = FindEnding();
+  for (Member& member : state_.members) member.awaited = IsDue(member);
+  Count();
 }
 
 // Who comes late goes on after it; unknown while a round is being closed.
@@ -295,10 +324,17 @@ Result<bool> Cloud::Receive(const JoinMessage& message) {
     state_.members.insert(at, newcomer);
   }
   Member* member = FEDGEN_TRY(Speaker(message.learner));
+  const ShortHash begins_with = ShortHashOf(HashOf(message.theta));
+  if (member->step >= kJoinStep && member->begins_with != begins_with) {
+    return Refused(
+        message.learner,
+        "says something else than before: it joined with another policy. It goes on in the "
+        "directory in which it began (--out), or two use its certificate");
+  }
   const bool is_late = state_.step > kJoinStep;
   if (FEDGEN_TRY(Hear(kJoinStep, *member, ToBytes(message))) == Hearing::kRepeated) return false;
   state_.num_parameters = message.theta.size();
-  member->begins_with = ShortHashOf(HashOf(message.theta));
+  member->begins_with = begins_with;
   if (state_.task.empty() && !state_.tasks_differ) state_.task = message.task;  // the first
   if (message.task.empty() || message.task != state_.task) {
     state_.tasks_differ = true;
@@ -412,6 +448,10 @@ Result<bool> Cloud::Receive(const RoundMessage& message) {
   Member* member = FEDGEN_TRY(Speaker(message.learner));
   if (options_.async) return ReceiveAsync(message, *member);
   const int step = SubmitStep(message.round);
+  if (Rests(*member) && step > member->step) {  // a question: AnswerToResting()
+    if (message.submission || step > state_.step) return Refused(member->id, "rests");
+    return false;
+  }
   const Hearing hearing = FEDGEN_TRY(Hear(step, *member, ToBytes(message)));
   if (hearing == Hearing::kRepeated) return false;
   state_.episodes += message.episodes - member->episodes;
@@ -495,12 +535,17 @@ Result<bool> Cloud::Receive(const CloseMessage& message) {
   const Hearing hearing = FEDGEN_TRY(Hear(CloseStep(message.round), *member, ToBytes(message)));
   if (hearing == Hearing::kRepeated) return false;
   member->origin = message.origin;
-  member->settled = message.settled;
+  member->outlook = message.outlook;
   if (hearing == Hearing::kNew) CompleteIfAllAreHeard();
   return true;
 }
 
 void Cloud::CompleteClose() {
+  if (const auto& incumbent = state_.answer.incumbent) {
+    for (Member& member : state_.members) {
+      if (Rests(member)) member.origin = incumbent->origin;
+    }
+  }
   FindAverageOrigin();
   state_.round = state_.step / 2;
   state_.ending = FindEnding();
@@ -516,8 +561,9 @@ Ending Cloud::FindEnding() const {
   if (options_.episodes > 0 && state_.answer.episodes >= options_.episodes) {
     return Ending::kEpisodes;
   }
-  const bool all_settled = std::ranges::all_of(
-      state_.members, [](const Member& member) { return !IsHere(member) || member.settled; });
+  const bool all_settled = std::ranges::all_of(state_.members, [](const Member& m) {
+    return !IsHere(m) || m.outlook != Outlook::kSearches;
+  });
   const bool somebody = std::ranges::any_of(state_.members, IsHere);
   // Then nothing will ever change.
   if (somebody && all_settled && state_.answer.candidates.empty()) return Ending::kSettled;
@@ -551,13 +597,29 @@ std::optional<RoundAnswer> Cloud::AnswerTo(LearnerId learner, int round) const {
   const Member* member = FindMember(state_.members, learner);
   if (member == nullptr) return std::nullopt;
   if (options_.async) return AnswerOfNow(learner, round);
+  if (Rests(*member) && SubmitStep(round) > member->step) return AnswerToResting();
   if (const RoundAnswer* answer = AnswerTo(round)) return *answer;
+  if (Rests(*member)) return AnswerToResting();  // it forgot that it does: it was killed
   const bool is_behind = is_tolerant() && round < state_.answer.round &&
                          member->told == state_.answer.round && state_.round == member->told;
   if (!is_behind) return std::nullopt;
   RoundAnswer answer = state_.answer;
   answer.ending = state_.ending;
   return answer;
+}
+
+// Who rests hears of the last round, and that it was: what it would have after each in between does
+// not show in what it has then.
+std::optional<RoundAnswer> Cloud::AnswerToResting() const {
+  if (state_.ending == Ending::kNotYet) return std::nullopt;
+  RoundAnswer answer = state_.answer;
+  answer.ending = state_.ending;
+  return answer;
+}
+
+bool Cloud::IsResting(LearnerId learner) const {
+  const Member* member = FindMember(state_.members, learner);
+  return !options_.async && member != nullptr && Rests(*member);
 }
 
 std::optional<Ending> Cloud::EndingAfter(int closed) const {
@@ -567,7 +629,7 @@ std::optional<Ending> Cloud::EndingAfter(int closed) const {
 
 bool Cloud::NeedsAnotherAnswer(const RoundMessage& message) const {
   const Member* member = FindMember(state_.members, message.learner);
-  if (member == nullptr) return false;
+  if (member == nullptr || IsResting(message.learner)) return false;
   const int step = SubmitStep(message.round);
   const bool has_finished =
       options_.async && member->ending != Ending::kNotYet && member->told == message.round;

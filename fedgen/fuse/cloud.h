@@ -83,6 +83,9 @@ class Cloud {
   const RoundAnswer* AnswerTo(int round) const;
   std::optional<Ending> EndingAfter(int round) const;
 
+  /// Whether a learner rests: it is not awaited in rounds, and hears of the last of them when the
+  /// run is over (Outlook::kRests; not in an asynchronous run, where nobody is awaited).
+  bool IsResting(LearnerId learner) const;
   /// Whether a learner repeats its last submission and can be answered only by kAnsweredAgain.
   bool NeedsAnotherAnswer(const RoundMessage& message) const;
   /// Who is still to be heard: whom kLeftOut may name.
@@ -138,6 +141,9 @@ class Cloud {
   // Steps.
   int finish_step() const { return 2 * state_.round + 1; }
   void CompleteIfAllAreHeard();
+  bool CompleteStep();
+  bool IsDue(const Member& member) const;
+  bool only_resting_are_here() const;
   void TakeNextStep();
   void CompleteJoin();
   void CompleteSubmit();
@@ -154,6 +160,7 @@ class Cloud {
   std::optional<Candidate> Nominate() const;
   bool is_averaging_round() const;
   Result<bool> AnswerAgain(Member& member);
+  std::optional<RoundAnswer> AnswerToResting() const;
 
   // Asynchronous runs.
   Result<bool> ReceiveAsync(const RoundMessage& message, Member& member);

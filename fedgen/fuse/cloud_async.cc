@@ -71,7 +71,7 @@ Result<bool> Cloud::ReceiveAsync(const CloseMessage& message, Member& member) {
   }
   member.rewound = false;
   member.origin = message.origin;
-  member.settled = message.settled;
+  member.outlook = message.outlook;
   if (member.ending != Ending::kNotYet) return true;  // as it was told before
   if (finals_are_known()) {
     EndFor(member, state_.ending, message.round);
@@ -79,7 +79,7 @@ Result<bool> Cloud::ReceiveAsync(const CloseMessage& message, Member& member) {
     EndFor(member, Ending::kRounds, message.round);
   } else if (options_.episodes > 0 && state_.episodes >= options_.episodes) {
     EndFor(member, Ending::kEpisodes, message.round);
-  } else if (message.settled && member.seen == state_.incumbents) {
+  } else if (message.outlook != Outlook::kSearches && member.seen == state_.incumbents) {
     running_ -= Runs(member) ? 1 : 0;
     member.closing = true;
     ++closing_;

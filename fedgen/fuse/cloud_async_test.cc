@@ -28,8 +28,8 @@ class AsyncCloud : public ::testing::Test {
   static RoundMessage Said(LearnerId id, int round, double y) {
     return Says(round, Make(id, round, id, y, {1, 2}), 10 * round);
   }
-  std::optional<Ending> Close(LearnerId id, int round, bool settled) {
-    const Result<bool> heard = cloud_.Receive(CloseMessage{id, round, id, settled});
+  std::optional<Ending> Close(LearnerId id, int round, Outlook outlook = Outlook::kSearches) {
+    const Result<bool> heard = cloud_.Receive(CloseMessage{id, round, id, outlook});
     EXPECT_TRUE(heard) << heard.error().message;
     return cloud_.EndingAfter(id, round);
   }
@@ -40,38 +40,38 @@ class AsyncCloud : public ::testing::Test {
 TEST_F(AsyncCloud, AnswersAtOnceWithTheIncumbentOfNow) {
   EXPECT_EQ(Submit(kA, 1, 0.5).incumbent->learner, kA);
   EXPECT_EQ(Submit(kB, 1, 0.25).incumbent->learner, kB);
-  EXPECT_EQ(Close(kA, 1, false), Ending::kNotYet);
+  EXPECT_EQ(Close(kA, 1), Ending::kNotYet);
   const RoundAnswer answer = Submit(kA, 2, 0.5);
   EXPECT_EQ(answer.round, 2);
   EXPECT_EQ(answer.incumbent->learner, kB);
   EXPECT_EQ(answer.episodes, 30);
-  EXPECT_EQ(Close(kA, 2, false), Ending::kNotYet);
+  EXPECT_EQ(Close(kA, 2), Ending::kNotYet);
   Submit(kA, 3, 0.5);
-  EXPECT_EQ(Close(kA, 3, false), Ending::kRounds);
+  EXPECT_EQ(Close(kA, 3), Ending::kRounds);
   ExpectRefused(cloud_.Receive(Said(kA, 4, 0.5)), "names no round");
   ExpectRefused(cloud_.Receive(Said(kB, 2, 0.5)), "has not begun");
-  ExpectRefused(cloud_.Receive(CloseMessage{kC, 1, kC, false}), "has not begun");
+  ExpectRefused(cloud_.Receive(CloseMessage{kC, 1, kC}), "has not begun");
   ExpectRefused(cloud_.Receive(FinalMessage{Make(kB, 1, kB, 0.5, {1, 2})}),
                 "before the run is over");
 }
 
 TEST_F(AsyncCloud, LetsWhoIsSettledWaitUntilThereIsAnotherIncumbent) {
   Submit(kA, 1, 0.25);
-  EXPECT_EQ(Close(kA, 1, true), std::nullopt);
+  EXPECT_EQ(Close(kA, 1, Outlook::kSettled), std::nullopt);
   Submit(kB, 1, 0.5);
   EXPECT_EQ(cloud_.EndingAfter(kA, 1), std::nullopt) << "the incumbent is its own";
   Submit(kC, 1, 0.125);
   EXPECT_EQ(cloud_.EndingAfter(kA, 1), Ending::kNotYet);
   // What it does not know yet cannot settle it.
-  EXPECT_EQ(Close(kB, 1, true), Ending::kNotYet);
-  EXPECT_EQ(Close(kC, 1, true), std::nullopt);
+  EXPECT_EQ(Close(kB, 1, Outlook::kSettled), Ending::kNotYet);
+  EXPECT_EQ(Close(kC, 1, Outlook::kSettled), std::nullopt);
 }
 
 TEST_F(AsyncCloud, IsOverWhenEverybodyWaits) {
   for (const LearnerId id : {kA, kB, kC}) Submit(id, 1, 0.5);
-  EXPECT_EQ(Close(kB, 1, true), std::nullopt);
-  EXPECT_EQ(Close(kC, 1, true), std::nullopt);
-  EXPECT_EQ(Close(kA, 1, true), Ending::kSettled);
+  EXPECT_EQ(Close(kB, 1, Outlook::kSettled), std::nullopt);
+  EXPECT_EQ(Close(kC, 1, Outlook::kSettled), std::nullopt);
+  EXPECT_EQ(Close(kA, 1, Outlook::kSettled), Ending::kSettled);
   EXPECT_EQ(cloud_.EndingAfter(kB, 1), Ending::kSettled);
   for (const LearnerId id : {kC, kA}) {
     ASSERT_TRUE(cloud_.Receive(FinalMessage{Make(id, 1, id, 0.5, {1, 2})}));
@@ -84,8 +84,8 @@ TEST_F(AsyncCloud, IsOverWhenEverybodyWaits) {
 
 TEST_F(AsyncCloud, DoesNotWaitForWhoIsGone) {
   for (const LearnerId id : {kA, kB}) Submit(id, 1, 0.5);
-  EXPECT_EQ(Close(kA, 1, true), std::nullopt);
-  EXPECT_EQ(Close(kB, 1, true), std::nullopt);
+  EXPECT_EQ(Close(kA, 1, Outlook::kSettled), std::nullopt);
+  EXPECT_EQ(Close(kB, 1, Outlook::kSettled), std::nullopt);
   EXPECT_THAT(cloud_.Silent(), ElementsAre(kC));
   ASSERT_TRUE(cloud_.Receive(ControlMessage{Kind::kLeftOut, kC}));
   EXPECT_EQ(cloud_.EndingAfter(kA, 1), Ending::kSettled);
@@ -95,7 +95,7 @@ TEST_F(AsyncCloud, DoesNotWaitForWhoIsGone) {
   EXPECT_THAT(cloud_.FindFinalists()->finals, SizeIs(2));
   // It comes back when nobody learns any more, and ends with the others.
   Submit(kC, 1, 0.0625);
-  EXPECT_EQ(Close(kC, 1, false), Ending::kSettled);
+  EXPECT_EQ(Close(kC, 1), Ending::kSettled);
   ASSERT_TRUE(cloud_.Receive(FinalMessage{Make(kC, 1, kC, 0.0625, {1, 2})}));
   EXPECT_THAT(cloud_.FindFinalists()->finals, SizeIs(2));
   EXPECT_NE(cloud_.FindFinalists()->incumbent->learner, kC);
@@ -103,7 +103,7 @@ TEST_F(AsyncCloud, DoesNotWaitForWhoIsGone) {
 
 TEST_F(AsyncCloud, AnswersAgainWithTheIncumbentOfThen) {
   EXPECT_EQ(Submit(kA, 1, 0.5).incumbent->learner, kA);
-  EXPECT_EQ(Close(kA, 1, true), std::nullopt);
+  EXPECT_EQ(Close(kA, 1, Outlook::kSettled), std::nullopt);
   EXPECT_EQ(Submit(kB, 1, 0.75).incumbent->learner, kA);
   Submit(kC, 1, 0.25);
   EXPECT_FALSE(*cloud_.Receive(Said(kA, 1, 0.5)));
@@ -111,10 +111,10 @@ TEST_F(AsyncCloud, AnswersAgainWithTheIncumbentOfThen) {
   ASSERT_TRUE(cloud_.Receive(ControlMessage{Kind::kAnsweredAgain, kA}));
   EXPECT_EQ(cloud_.AnswerTo(kA, 1)->incumbent->learner, kC);
   // It fuses with another incumbent now, so it may close the round otherwise.
-  EXPECT_TRUE(*cloud_.Receive(CloseMessage{kA, 1, kC, false}));
+  EXPECT_TRUE(*cloud_.Receive(CloseMessage{kA, 1, kC}));
   EXPECT_EQ(cloud_.EndingAfter(kA, 1), Ending::kNotYet);
-  EXPECT_FALSE(*cloud_.Receive(CloseMessage{kA, 1, kC, false}));
-  ExpectRefused(cloud_.Receive(CloseMessage{kA, 1, kA, true}), "else than before");
+  EXPECT_FALSE(*cloud_.Receive(CloseMessage{kA, 1, kC}));
+  ExpectRefused(cloud_.Receive(CloseMessage{kA, 1, kA, Outlook::kSettled}), "else than before");
   Submit(kA, 2, 0.5);
   EXPECT_FALSE(cloud_.NeedsAnotherAnswer(Said(kA, 1, 0.5))) << "of long ago";
 }
@@ -124,24 +124,24 @@ TEST_F(AsyncCloud, KeepsToTheBudgetOfAll) {
   JoinAll(cloud, 2);
   for (const int round : {1, 2}) {
     ASSERT_TRUE(cloud.Receive(Said(kA, round, 0.5)));
-    ASSERT_TRUE(cloud.Receive(CloseMessage{kA, round, kA, false}));
+    ASSERT_TRUE(cloud.Receive(CloseMessage{kA, round, kA}));
     EXPECT_EQ(cloud.EndingAfter(kA, round), Ending::kNotYet);
   }
   ASSERT_TRUE(cloud.Receive(Said(kB, 1, 0.5)));
-  ASSERT_TRUE(cloud.Receive(CloseMessage{kB, 1, kB, false}));
+  ASSERT_TRUE(cloud.Receive(CloseMessage{kB, 1, kB}));
   EXPECT_EQ(cloud.EndingAfter(kB, 1), Ending::kEpisodes);
 }
 
 // Counts that follow from the state are found anew.
 TEST_F(AsyncCloud, GoesOnFromItsState) {
   for (const LearnerId id : {kA, kB, kC}) Submit(id, 1, 0.5);
-  EXPECT_EQ(Close(kB, 1, true), std::nullopt);
+  EXPECT_EQ(Close(kB, 1, Outlook::kSettled), std::nullopt);
   Cloud again(cloud_.options(), Ids(3));
   again.set_state(cloud_.state());
   for (Cloud* cloud : {&cloud_, &again}) {
-    ASSERT_TRUE(cloud->Receive(CloseMessage{kA, 1, kA, true}));
+    ASSERT_TRUE(cloud->Receive(CloseMessage{kA, 1, kA, Outlook::kSettled}));
     EXPECT_EQ(cloud->EndingAfter(kB, 1), std::nullopt);
-    ASSERT_TRUE(cloud->Receive(CloseMessage{kC, 1, kC, true}));
+    ASSERT_TRUE(cloud->Receive(CloseMessage{kC, 1, kC, Outlook::kSettled}));
     EXPECT_EQ(cloud->EndingAfter(kB, 1), Ending::kSettled);
   }
   EXPECT_EQ(ToBytes(again.state()), ToBytes(cloud_.state()));
@@ -168,7 +168,8 @@ class AnyCloud : public ::testing::TestWithParam<FederationOptions> {
       case 1:
         return cloud.Receive(Says(next, submission, next));
       case 2:
-        return cloud.Receive(CloseMessage{id, (step + 1) / 2, id, number > 2});
+        return cloud.Receive(CloseMessage{id, (step + 1) / 2, id,
+                                          static_cast<Outlook>(number > 4 ? 1 + number % 2 : 0)});
       case 3:
         return cloud.Receive(FinalMessage{Make(id, 1, id, 0.5, {1, 2})});
       case 4:

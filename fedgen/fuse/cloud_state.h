@@ -50,17 +50,17 @@ struct Member {
   int told = 0;
   int seen = 0;  // asynchronous: the incumbent that it heard of last, by number
   Presence presence = Presence::kPresent;
-  Ending ending = Ending::kNotYet;  // asynchronous: after its last round
-  bool awaited = true;              // still to be heard in this step
-  bool settled = false;             // after the last round
-  bool races = false;               // drives a part of the race
-  bool closing = false;             // asynchronous: settled, and waits for what others do
-  bool rewound = false;             // asynchronous: closes its round once more
+  Ending ending = Ending::kNotYet;       // asynchronous: after its last round
+  bool awaited = true;                   // still to be heard in this step
+  Outlook outlook = Outlook::kSearches;  // after the last round
+  bool races = false;                    // drives a part of the race
+  bool closing = false;                  // asynchronous: settled, and waits for what others do
+  bool rewound = false;                  // asynchronous: closes its round once more
 
   bool operator==(const Member&) const = default;
   friend void Fields(auto& archive, Is<Member> auto& m) {
     archive(m.id, m.initial_origin, m.origin, m.step, m.episodes, m.heard, m.begins_with, m.joined,
-            m.told, m.seen, m.presence, m.ending, m.awaited, m.settled, m.races, m.closing,
+            m.told, m.seen, m.presence, m.ending, m.awaited, m.outlook, m.races, m.closing,
             m.rewound);
   }
 };

@@ -53,7 +53,7 @@ TEST(Cloud, RemembersTheBestOfAllRounds) {
   EXPECT_THAT(cloud.AnswerTo(1)->participants, ElementsAre(kA, kB));
   EXPECT_EQ(cloud.AnswerTo(1)->episodes, 17);
   EXPECT_EQ(cloud.EndingAfter(1), std::nullopt);
-  CloseAll(cloud, 1, 2, kA, false);
+  CloseAll(cloud, 1, 2, kA);
   EXPECT_EQ(cloud.EndingAfter(1), Ending::kNotYet);
   ASSERT_TRUE(cloud.Receive(Says(2, Make(kA, 2, kA, 0.875, {3, 0}))));
   ASSERT_TRUE(cloud.Receive(Says(2, Make(kB, 2, kB, 0.4375, {4, 0}))));
@@ -80,17 +80,18 @@ TEST(Cloud, TakesAMessageOnceAndRefusesAnotherInItsPlace) {
   ASSERT_TRUE(cloud.Receive(one));
   ASSERT_TRUE(cloud.Receive(Says(1, Make(kB, 1, kB, 0.75, {3, 4}))));
   const RoundAnswer answer = *cloud.AnswerTo(1);
-  CloseAll(cloud, 1, 2, kA, false);
+  CloseAll(cloud, 1, 2, kA);
   // A host that was killed repeats its round: the same bytes change nothing, others are refused.
   const std::string then = ToBytes(cloud.state());
   ASSERT_TRUE(cloud.Receive(one));
-  ASSERT_TRUE(cloud.Receive(CloseMessage{kA, 1, kA, false}));
+  ASSERT_TRUE(cloud.Receive(CloseMessage{kA, 1, kA}));
   EXPECT_EQ(ToBytes(cloud.state()), then);
   EXPECT_EQ(ToBytes(*cloud.AnswerTo(1)), ToBytes(answer));
   EXPECT_EQ(cloud.EndingAfter(1), Ending::kNotYet);
   ExpectRefused(cloud.Receive(Says(1, Make(kA, 1, kA, 0.25, {1, 2}))),
                 "something else than before");
-  ExpectRefused(cloud.Receive(CloseMessage{kA, 1, kA, true}), "something else than before");
+  ExpectRefused(cloud.Receive(CloseMessage{kA, 1, kA, Outlook::kSettled}),
+                "something else than before");
   EXPECT_EQ(ToBytes(cloud.state()), then);
 }
 
@@ -137,9 +138,11 @@ TEST(Cloud, RefusesWhatIsNoMeasurement) {
   ExpectRefused(said([](RoundMessage& m) { m.episodes = -1; }), "miscounts episodes");
   ExpectRefused(said([](RoundMessage& m) { m.learner = m.submission->learner = LearnerId(7); }),
                 "not part of this run");
-  ExpectRefused(cloud.Receive(CloseMessage{kA, std::numeric_limits<int>::max(), kA, true}),
-                "names no round");
-  ExpectRefused(cloud.Receive(CloseMessage{kA, 1, LearnerId(5), true}), "not part of this run");
+  ExpectRefused(
+      cloud.Receive(CloseMessage{kA, std::numeric_limits<int>::max(), kA, Outlook::kSettled}),
+      "names no round");
+  ExpectRefused(cloud.Receive(CloseMessage{kA, 1, LearnerId(5), Outlook::kSettled}),
+                "not part of this run");
   EXPECT_EQ(ToBytes(cloud.state()), before);
 
   // A stranger does not decide how large policies are.
@@ -150,26 +153,26 @@ TEST(Cloud, RefusesWhatIsNoMeasurement) {
 }
 
 TEST(Cloud, EndsTheRunForOneOfThreeReasons) {
-  const auto run = [](FederationOptions options, bool settled, std::int64_t episodes) {
+  const auto run = [](FederationOptions options, Outlook outlook, std::int64_t episodes) {
     Cloud cloud(options, Ids(1));
     JoinAll(cloud, 1);
     EXPECT_TRUE(cloud.Receive(Says(1, Make(kA, 1, kA, 0.5, {1, 2}), episodes)));
-    CloseAll(cloud, 1, 1, kA, settled);
+    CloseAll(cloud, 1, 1, kA, outlook);
     return *cloud.EndingAfter(1);
   };
-  EXPECT_EQ(run({.rounds = 2, .episodes = 10}, false, 9), Ending::kNotYet);
-  EXPECT_EQ(run({.rounds = 2, .episodes = 10}, false, 10), Ending::kEpisodes);
-  EXPECT_EQ(run({.rounds = 2}, true, 10), Ending::kSettled);
-  EXPECT_EQ(run({.rounds = 1}, true, 10), Ending::kRounds);
+  EXPECT_EQ(run({.rounds = 2, .episodes = 10}, Outlook::kSearches, 9), Ending::kNotYet);
+  EXPECT_EQ(run({.rounds = 2, .episodes = 10}, Outlook::kSearches, 10), Ending::kEpisodes);
+  EXPECT_EQ(run({.rounds = 2}, Outlook::kSettled, 10), Ending::kSettled);
+  EXPECT_EQ(run({.rounds = 1}, Outlook::kSettled, 10), Ending::kRounds);
 }
 
 // A run that is over goes on with more rounds, unless it would have ended all the same.
 TEST(Cloud, EndsAnewWithAnotherNumberOfRounds) {
-  const auto ending = [](FederationOptions before, FederationOptions after, bool settled) {
+  const auto ending = [](FederationOptions before, FederationOptions after, Outlook outlook) {
     Cloud cloud(before, Ids(1));
     JoinAll(cloud, 1);
     EXPECT_TRUE(cloud.Receive(Says(1, Make(kA, 1, kA, 0.5, {1, 2}), 10)));
-    CloseAll(cloud, 1, 1, kA, settled);
+    CloseAll(cloud, 1, 1, kA, outlook);
     Cloud restored(after, Ids(1));
     restored.set_state(cloud.state());
     const Ending found = *restored.EndingAfter(1);
@@ -177,12 +180,13 @@ TEST(Cloud, EndsAnewWithAnotherNumberOfRounds) {
     EXPECT_EQ(goes_on, found == Ending::kNotYet);
     return found;
   };
-  EXPECT_EQ(ending({.rounds = 1}, {.rounds = 1}, false), Ending::kRounds);
-  EXPECT_EQ(ending({.rounds = 1}, {.rounds = 2}, false), Ending::kNotYet);
-  EXPECT_EQ(ending({.rounds = 1}, {.rounds = 2}, true), Ending::kSettled);
-  EXPECT_EQ(ending({.rounds = 1, .episodes = 10}, {.rounds = 2, .episodes = 10}, false),
-            Ending::kEpisodes);
-  EXPECT_EQ(ending({.rounds = 2}, {.rounds = 1}, true), Ending::kRounds);
+  EXPECT_EQ(ending({.rounds = 1}, {.rounds = 1}, Outlook::kSearches), Ending::kRounds);
+  EXPECT_EQ(ending({.rounds = 1}, {.rounds = 2}, Outlook::kSearches), Ending::kNotYet);
+  EXPECT_EQ(ending({.rounds = 1}, {.rounds = 2}, Outlook::kSettled), Ending::kSettled);
+  EXPECT_EQ(
+      ending({.rounds = 1, .episodes = 10}, {.rounds = 2, .episodes = 10}, Outlook::kSearches),
+      Ending::kEpisodes);
+  EXPECT_EQ(ending({.rounds = 2}, {.rounds = 1}, Outlook::kSettled), Ending::kRounds);
 }
 
 // Three learners, two of one origin; every second round their mean is nominated, for the learner
@@ -199,9 +203,9 @@ TEST(Cloud, NominatesTheMeanOfTheCommonestOrigin) {
     const std::vector<Candidate> candidates = cloud.AnswerTo(k)->candidates;
     EXPECT_EQ(cloud.AnswerTo(k)->incumbent->learner, LearnerId::Cloud());
     EXPECT_THAT(cloud.AnswerTo(k)->participants, ElementsAre(kA, kB, kC));
-    EXPECT_TRUE(cloud.Receive(CloseMessage{kA, k, kB, false}));
-    EXPECT_TRUE(cloud.Receive(CloseMessage{kB, k, kB, false}));
-    EXPECT_TRUE(cloud.Receive(CloseMessage{kC, k, kC, false}));
+    EXPECT_TRUE(cloud.Receive(CloseMessage{kA, k, kB}));
+    EXPECT_TRUE(cloud.Receive(CloseMessage{kB, k, kB}));
+    EXPECT_TRUE(cloud.Receive(CloseMessage{kC, k, kC}));
     return candidates;
   };
   EXPECT_THAT(round(1, 1), IsEmpty());
@@ -230,9 +234,9 @@ TEST(Cloud, GathersFinalistsAfterTheEnd) {
   }
   ExpectRefused(cloud.Receive(FinalMessage{Make(kA, 1, kA, 0.5, {1, 2})}),
                 "before the run is over");
-  ASSERT_TRUE(cloud.Receive(CloseMessage{kA, 1, kC, false}));
-  ASSERT_TRUE(cloud.Receive(CloseMessage{kB, 1, kB, false}));
-  ASSERT_TRUE(cloud.Receive(CloseMessage{kC, 1, kC, false}));
+  ASSERT_TRUE(cloud.Receive(CloseMessage{kA, 1, kC}));
+  ASSERT_TRUE(cloud.Receive(CloseMessage{kB, 1, kB}));
+  ASSERT_TRUE(cloud.Receive(CloseMessage{kC, 1, kC}));
   ASSERT_EQ(cloud.EndingAfter(1), Ending::kRounds);
   ExpectRefused(cloud.Receive(Says(2, Make(kA, 2, kA, 0.5, {1, 2}))), "the run is over");
   ASSERT_TRUE(cloud.Receive(FinalMessage{Make(kC, 1, kC, 0.25, {3, 8})}));
@@ -256,7 +260,7 @@ void FinishWith(Cloud& cloud, const std::string& task_a, const std::string& task
   for (const LearnerId id : Ids(2)) {
     ASSERT_TRUE(cloud.Receive(Says(1, Make(id, 1, id, 0.5, {1, 2}))));
   }
-  CloseAll(cloud, 1, 2, kA, false);
+  CloseAll(cloud, 1, 2, kA);
   ExpectRefused(cloud.Receive(RaceMessage{kA, {{1, 1, 0}}}), "before the finalists are known");
   for (const LearnerId id : Ids(2)) {
     ASSERT_TRUE(cloud.Receive(FinalMessage{Make(id, 1, kA, 0.25, {3, 8})}));
@@ -329,7 +333,7 @@ TEST(Cloud, HeedsVerdicts) {
   ASSERT_TRUE(cloud.Receive(Says(1, boast)));
   ASSERT_TRUE(cloud.Receive(Says(1, Make(kB, 1, kB, 0.5, {2, 0}))));
   EXPECT_EQ(cloud.AnswerTo(1)->incumbent->learner, kA);
-  CloseAll(cloud, 1, 2, kA, false);
+  CloseAll(cloud, 1, 2, kA);
   RoundMessage message = Says(2, Make(kB, 2, kB, 0.75, {3, 0}));
   message.verdicts = {{kB, RankOf(boast)}};
   ASSERT_TRUE(cloud.Receive(message));
@@ -348,9 +352,10 @@ class LeftOut : public ::testing::Test {
       ASSERT_TRUE(cloud_.Receive(Says(round, Make(id, round, id, 0.5, {1, 2}), 10 * round)));
     }
   }
-  void Close(int round, std::initializer_list<LearnerId> who, bool settled = false) {
+  void Close(int round, std::initializer_list<LearnerId> who,
+             Outlook outlook = Outlook::kSearches) {
     for (const LearnerId id : who) {
-      ASSERT_TRUE(cloud_.Receive(CloseMessage{id, round, id, settled}));
+      ASSERT_TRUE(cloud_.Receive(CloseMessage{id, round, id, outlook}));
     }
   }
   RoundMessage Late(int round) const { return Says(round, Make(kC, round, kC, 0.25, {9, 9}), 5); }
@@ -385,7 +390,7 @@ TEST_F(LeftOut, ComesBackInTheRoundAfterTheOneItMissed) {
   EXPECT_EQ(cloud_.AnswerTo(kC, 1)->incumbent->learner, kA) << "as everybody heard";
   Close(1, {kB});  // it is not awaited yet
   EXPECT_EQ(cloud_.round(), 1);
-  EXPECT_TRUE(*cloud_.Receive(CloseMessage{kC, 1, kC, false}));
+  EXPECT_TRUE(*cloud_.Receive(CloseMessage{kC, 1, kC}));
   EXPECT_EQ(cloud_.EndingAfter(kC, 1), Ending::kNotYet);
   Submit(2, {kA, kB});
   EXPECT_FALSE(cloud_.AnswerTo(kA, 2)) << "it is awaited again";
@@ -423,7 +428,7 @@ TEST_F(LeftOut, GoesOnFromTheLastRoundThatIsClosed) {
 
 TEST_F(LeftOut, ComesBackWhenEverythingIsOver) {
   LeaveOutInRound1();
-  Close(1, {kA, kB}, true);
+  Close(1, {kA, kB}, Outlook::kSettled);
   EXPECT_EQ(cloud_.EndingAfter(1), Ending::kSettled) << "of those who are there";
   for (const LearnerId id : {kA, kB}) {
     ASSERT_TRUE(cloud_.Receive(FinalMessage{Make(id, 1, id, 0.5, {1, 2})}));
@@ -432,7 +437,7 @@ TEST_F(LeftOut, ComesBackWhenEverythingIsOver) {
   const std::string finalists = ToBytes(*cloud_.FindFinalists());
   EXPECT_TRUE(*cloud_.Receive(Late(1)));
   EXPECT_EQ(cloud_.AnswerTo(kC, 1)->round, 1);
-  EXPECT_TRUE(*cloud_.Receive(CloseMessage{kC, 1, kC, false}));
+  EXPECT_TRUE(*cloud_.Receive(CloseMessage{kC, 1, kC}));
   EXPECT_EQ(cloud_.EndingAfter(kC, 1), Ending::kSettled);
   EXPECT_TRUE(*cloud_.Receive(FinalMessage{Make(kC, 1, kC, 0, {9, 9})}));
   EXPECT_EQ(ToBytes(*cloud_.FindFinalists()), finalists) << "too late to win";
@@ -459,6 +464,97 @@ TEST_F(LeftOut, JoinsLater) {
   EXPECT_TRUE(cloud_.AnswerTo(kB, 2));
 }
 
+// Learner 2 adopts in round 1 and rests; learner 1 searches on.
+class Resting : public ::testing::Test {
+ protected:
+  explicit Resting(const FederationOptions& options = {.rounds = 3}) : cloud_(options, Ids(2)) {}
+  void SetUp() override {
+    JoinAll(cloud_, 2);
+    ASSERT_TRUE(cloud_.Receive(Says(1, Make(kB, 1, kB, 0.75, {2, 0}))));
+    Search(1, 0.5);
+  }
+  // Its first round; or one that learner 1 has for itself.
+  void Search(int round, double y) {
+    const auto first = static_cast<float>(round);
+    ASSERT_TRUE(cloud_.Receive(Says(round, Make(kA, round, kA, y, {first, 0}))));
+    ASSERT_TRUE(cloud_.AnswerTo(kA, round)) << "nobody else is awaited";
+    if (round == 1) {
+      ASSERT_TRUE(cloud_.Receive(CloseMessage{kB, 1, kA, Outlook::kRests}));
+    }
+    ASSERT_TRUE(cloud_.Receive(CloseMessage{kA, round, kA}));
+  }
+  static RoundMessage Asks(int round) {
+    RoundMessage message;
+    message.learner = kB;
+    message.round = round;
+    return message;
+  }
+
+  Cloud cloud_;
+};
+
+TEST_F(Resting, HearsOfTheLastRoundWhenTheRunIsOver) {
+  EXPECT_TRUE(cloud_.IsResting(kB));
+  EXPECT_FALSE(cloud_.IsResting(kA));
+  const std::string before = ToBytes(cloud_.state());
+  EXPECT_FALSE(*cloud_.Receive(Asks(2)));
+  EXPECT_EQ(ToBytes(cloud_.state()), before) << "a question changes nothing";
+  Search(2, 0.25);
+  EXPECT_FALSE(cloud_.AnswerTo(kB, 2)) << "not even of its own round";
+  Search(3, 0.375);
+  EXPECT_FALSE(*cloud_.Receive(Asks(2))) << "it may ask again, however late";
+  const std::optional<RoundAnswer> answer = cloud_.AnswerTo(kB, 2);
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->round, 3);
+  EXPECT_EQ(answer->ending, Ending::kRounds);
+  EXPECT_EQ(answer->incumbent->round, 2);
+  // At the end it speaks as everybody does.
+  EXPECT_THAT(cloud_.Silent(), ElementsAre(kA, kB));
+  ASSERT_TRUE(cloud_.Receive(FinalMessage{Make(kB, 1, kA, 0.25, {2, 0})}));
+  ASSERT_TRUE(cloud_.Receive(FinalMessage{Make(kA, 3, kA, 0.375, {3, 0})}));
+  EXPECT_EQ(cloud_.FindFinalists()->average, (std::vector<float>{2.5, 0})) << "of one origin";
+}
+
+TEST_F(Resting, IsAnsweredThoughItForgotThatItDoes) {
+  Search(2, 0.25);
+  EXPECT_FALSE(*cloud_.Receive(Says(1, Make(kB, 1, kB, 0.75, {2, 0}))));
+  EXPECT_FALSE(cloud_.AnswerTo(kB, 1));
+  Search(3, 0.375);
+  EXPECT_EQ(cloud_.AnswerTo(kB, 1)->round, 3);
+}
+
+TEST_F(Resting, SubmitsNothing) {
+  ExpectRefused(cloud_.Receive(Says(2, Make(kB, 2, kA, 0, {2, 0}))), "rests");
+  ExpectRefused(cloud_.Receive(Asks(3)), "rests");
+}
+
+TEST_F(Resting, IsNotAwaitedWhereTheRunGoesOnWithMoreRounds) {
+  Search(2, 0.25);
+  Search(3, 0.375);
+  Cloud longer({.rounds = 5}, Ids(2));
+  longer.set_state(cloud_.state());
+  ASSERT_EQ(longer.EndingAfter(3), Ending::kNotYet);
+  EXPECT_THAT(longer.Silent(), ElementsAre(kA));
+}
+
+class RestingAlone : public Resting {
+ protected:
+  RestingAlone() : Resting({.rounds = 9, .open = true}) {}
+};
+
+TEST_F(RestingAlone, EndsTheRun) {
+  Search(2, 0.25);
+  EXPECT_FALSE(*cloud_.Receive(Asks(2)));
+  EXPECT_FALSE(cloud_.AnswerTo(kB, 2));
+  ASSERT_TRUE(cloud_.Receive(LeaveMessage{kA}));
+  const std::optional<RoundAnswer> answer = cloud_.AnswerTo(kB, 2);
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->ending, Ending::kSettled);
+  EXPECT_EQ(answer->incumbent->round, 2);
+  ASSERT_TRUE(cloud_.Receive(FinalMessage{Make(kB, 1, kA, 0.25, {2, 0})}));
+  EXPECT_TRUE(cloud_.FindFinalists());
+}
+
 TEST(Cloud, LetsLearnersJoinAndLeaveOnlyIfItIsOpen) {
   Cloud closed({.rounds = 3}, Ids(2));
   JoinAll(closed, 2);
@@ -479,8 +575,8 @@ TEST(Cloud, LetsLearnersJoinAndLeaveOnlyIfItIsOpen) {
   EXPECT_TRUE(*cloud.Receive(LeaveMessage{kB}));
   EXPECT_FALSE(*cloud.Receive(LeaveMessage{kB}));
   EXPECT_THAT(cloud.AnswerTo(1)->participants, ElementsAre(kA, late));
-  ExpectRefused(cloud.Receive(CloseMessage{kB, 1, kB, false}), "has left the run");
-  for (const LearnerId id : {kA, late}) ASSERT_TRUE(cloud.Receive(CloseMessage{id, 1, id, false}));
+  ExpectRefused(cloud.Receive(CloseMessage{kB, 1, kB}), "has left the run");
+  for (const LearnerId id : {kA, late}) ASSERT_TRUE(cloud.Receive(CloseMessage{id, 1, id}));
   EXPECT_EQ(cloud.EndingAfter(1), Ending::kRounds);
 }
 
@@ -492,7 +588,7 @@ TEST(Cloud, RefusesWhoIsRevokedAndGoesOnWithoutIt) {
   EXPECT_TRUE(cloud.AnswerTo(1));
   ExpectRefused(cloud.Receive(Says(1, Make(kB, 1, kB, 0.5, {1, 2}))), "is revoked");
   ExpectRefused(cloud.Receive(ControlMessage{Kind::kRevoked, kC}), "not part of this run");
-  ASSERT_TRUE(cloud.Receive(CloseMessage{kA, 1, kA, false}));
+  ASSERT_TRUE(cloud.Receive(CloseMessage{kA, 1, kA}));
   EXPECT_EQ(cloud.round(), 1);
 }
 
@@ -526,7 +622,7 @@ TEST(Cloud, StaysSmallWithManyLearnersAndRounds) {
     for (const LearnerId id : Ids(kLearners)) {
       ASSERT_TRUE(cloud.Receive(Says(round, Make(id, round, id, 0.5, theta_of(id, round)))));
     }
-    CloseAll(cloud, round, kLearners, kA, false);
+    CloseAll(cloud, round, kLearners, kA);
     const std::size_t size = ToBytes(cloud.state()).size();
     if (round == 2) first = size;
     EXPECT_LE(size, std::size_t{kLearners} * 400 + 20 * kParameters * sizeof(float)) << round;
@@ -560,7 +656,7 @@ TEST(Cloud, NeedsLessThanTwoHundredBytesForALearner) {
     };
     everybody([&](LearnerId id) { return JoinMessage{id, theta_of(id), std::string(64, 'a')}; });
     everybody([&](LearnerId id) { return Says(1, Make(id, 1, id, 0.5, theta_of(id))); });
-    everybody([&](LearnerId id) { return CloseMessage{id, 1, id, false}; });
+    everybody([&](LearnerId id) { return CloseMessage{id, 1, id}; });
     everybody([&](LearnerId id) { return FinalMessage{Make(id, 1, id, 0.5, theta_of(id))}; });
     EXPECT_THAT(cloud.FindFinalists()->racers, SizeIs(Cloud::kMaxRacers));
   }

@@ -57,10 +57,11 @@ inline void JoinAll(Cloud& cloud, std::uint32_t count) {
   }
 }
 
-// A round in which everybody closes with this origin, settled or not.
-inline void CloseAll(Cloud& cloud, int round, std::uint32_t count, LearnerId origin, bool settled) {
+// A round in which everybody closes with this origin and outlook.
+inline void CloseAll(Cloud& cloud, int round, std::uint32_t count, LearnerId origin,
+                     Outlook outlook = Outlook::kSearches) {
   for (const LearnerId id : Ids(count)) {
-    ASSERT_TRUE(cloud.Receive(CloseMessage{id, round, origin, settled}));
+    ASSERT_TRUE(cloud.Receive(CloseMessage{id, round, origin, outlook}));
   }
 }
 

@@ -18,7 +18,7 @@ namespace fedgen {
 //
 //   exchange.Join(...)      once: initial policies in, origins out
 //   exchange.Submit(k, ...) every round: theta, y, b in, the incumbent out (lines 8, 17, 18)
-//   exchange.Close(k, ...)  every round, after fusion: settled or not in, the run's ending out
+//   exchange.Close(k, ...)  every round, after fusion: its outlook in, the run's ending out
 //   exchange.Finish(...)    once: final policies in, those that race out
 //   exchange.Race(...)      once, if learners share a task: what each counted in its part of the
 //   race
@@ -133,14 +133,22 @@ struct RoundAnswer {
   }
 };
 
+/// What a learner will do, as far as it knows.
+enum class Outlook : std::uint8_t {
+  kSearches,
+  kSettled,  // it will not change any more
+  kRests,    // nor by itself: it has whatever is the incumbent, and nothing to say until the end
+};
+constexpr int NumValues(Outlook /*type*/) { return 3; }
+
 struct CloseMessage {
   LearnerId learner;
   int round = 0;
-  LearnerId origin;      // of its policy after fusion
-  bool settled = false;  // it will not change any more, as far as it knows
+  LearnerId origin;  // of its policy after fusion
+  Outlook outlook = Outlook::kSearches;
 
   friend void Fields(auto& archive, Is<CloseMessage> auto& m) {
-    archive(m.learner, m.round, m.origin, m.settled);
+    archive(m.learner, m.round, m.origin, m.outlook);
   }
 };
 

@@ -35,15 +35,20 @@ Result<RoundReport> Host::Round(Exchange& exchange) {
   RoundReport report;
   report.round = k;
 
-  // {Learner-based update}, lines 4 to 16.
+  // {Learner-based update}, lines 4 to 16. Who rests has nothing to say; where all do, they ask,
+  // and are answered when the run is over.
   std::vector<RoundMessage> messages;
-  std::vector<bool> may_fuse;
+  std::vector<bool> speaks, may_fuse;
   std::vector<std::vector<float>> before;
+  const bool only_ask =
+      !options_.async && std::ranges::all_of(learners_, [](const auto& l) { return l->resting(); });
   for (const auto& learner : learners_) {
     before.push_back(learner->state().theta);
     const bool was_stopped = learner->state().stopped;  // Stop(k-1)
+    speaks.push_back(only_ask || options_.async || !learner->resting());
     LearnerRound& row = report.learners.emplace_back();
-    messages.push_back(Contribute(*learner, row, report));
+    RoundMessage message = Contribute(*learner, row, report);
+    if (speaks.back()) messages.push_back(std::move(message));
     may_fuse.push_back(was_stopped || row.took_stock);
   }
 
@@ -58,11 +63,12 @@ Result<RoundReport> Host::Round(Exchange& exchange) {
     Learner& learner = *learners_[i];
     Fuse(learner, answer, may_fuse[i], report.learners[i]);
     report.learners[i].kept_policy = learner.state().theta == before[i];
+    if (!speaks[i]) continue;
     closing.push_back({learner.id(), k, learner.state().origin,
-                       learner.IsSettled(answer.incumbent, averaged_round)});
+                       learner.OutlookAfter(answer.incumbent, averaged_round)});
   }
-  // Who was left behind hears of a later round, which the others have closed.
-  const bool was_left_behind = answer.round > k;
+  // Who was left behind, or rests, hears of a later round, which the others have closed.
+  const bool was_left_behind = only_ask || answer.round > k;
   report.ending = was_left_behind ? answer.ending : FEDGEN_TRY(exchange.Close(closing));
 
   report.participants = std::move(answer.participants);

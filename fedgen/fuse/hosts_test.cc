@@ -117,9 +117,8 @@ class NetworkExchange final : public Exchange {
   }
   Result<RoundAnswer> Submit(std::span<const RoundMessage> messages) override {
     return *network_.Send<RoundMessage, std::optional<RoundAnswer>>(
-        messages, [&]() -> std::optional<RoundAnswer> {
-          const RoundAnswer* answer = network_.cloud_.AnswerTo(messages.front().round);
-          return answer == nullptr ? std::nullopt : std::optional(*answer);
+        messages, [&, first = messages.front()] {
+          return network_.cloud_.AnswerTo(first.learner, first.round);
         });
   }
   Result<Ending> Close(std::span<const CloseMessage> messages) override {

@@ -107,12 +107,14 @@ void Learner::Take(const Submission& incumbent) {
   state_.zeta = incumbent.y;
 }
 
-bool Learner::IsSettled(const std::optional<Submission>& incumbent, int averaged_round) const {
-  if (resting()) return true;
+Outlook Learner::OutlookAfter(const std::optional<Submission>& incumbent,
+                              int averaged_round) const {
+  if (resting()) return Outlook::kRests;
   const bool stock_due = options_.stock_every > 0 && state_.stock_round < state_.measured_round;
   const bool average_due = averaged_round < state_.measured_round;
-  return state_.stopped && !stock_due && !average_due &&
-         !(incumbent && WouldAdopt(*incumbent, true));
+  const bool settled =
+      state_.stopped && !stock_due && !average_due && !(incumbent && WouldAdopt(*incumbent, true));
+  return settled ? Outlook::kSettled : Outlook::kSearches;
 }
 
 Submission Learner::Judge(const Candidate& candidate, int k) {

@@ -103,9 +103,10 @@ class Learner {
   bool resting() const { return options_.rest && state_.adoptions > 0; }
   /// Takes the incumbent as it is. Requires that the learner rests.
   void Follow(const Submission& incumbent);
-  /// Whether nothing it does will change any more as long as the incumbent stays. `averaged_round`
-  /// is the last in which the mean of the policies as they are was a candidate.
-  bool IsSettled(const std::optional<Submission>& incumbent, int averaged_round) const;
+  /// What it will do after fusion. It is settled if nothing it does will change any more as long as
+  /// the incumbent stays. `averaged_round` is the last in which the mean of the policies as they
+  /// are was a candidate.
+  Outlook OutlookAfter(const std::optional<Submission>& incumbent, int averaged_round) const;
 
   /// Beyond the paper: y of a candidate that the Cloud made, on worlds of the learner.
   Submission Judge(const Candidate& candidate, int k);

@@ -80,16 +80,17 @@ bool IsDnsName(std::string_view host) {
 
 Result<void> CheckIdentity(const Identity& identity) {
   if (!identity.who.is_cloud() && !identity.hosts.empty()) {
-    return Error{ErrorCode::kUsage, fmt::format("host = {}: only the Cloud is called by hosts",
+    return Error{ErrorCode::kUsage, fmt::format("--host = {}: only the Cloud is called by hosts",
                                                 Printable(identity.hosts.front()))};
   }
   if (identity.who.is_cloud() && identity.hosts.empty()) {
-    return Error{ErrorCode::kUsage, "host: must name at least one host of the Cloud"};
+    return Error{ErrorCode::kUsage, "--host: must name at least one host of the Cloud"};
   }
   for (const std::string& host : identity.hosts) {
     if (AddressOf(host).empty() && !IsDnsName(host)) {
-      return Error{ErrorCode::kUsage,
-                   fmt::format("host = {}: must be a DNS name or an IP address", Printable(host))};
+      return Error{
+          ErrorCode::kUsage,
+          fmt::format("--host = {}: must be a DNS name or an IP address", Printable(host))};
     }
   }
   return {};
@@ -223,7 +224,7 @@ Result<Authority> MakeAuthority(const std::string& name, int days, std::int64_t 
       name.front() == ' ' || name.back() == ' ' || PeerOf(name)) {
     return Error{
         ErrorCode::kUsage,
-        fmt::format("name = {}: must be 1 to {} printable ASCII characters, without spaces "
+        fmt::format("--name = {}: must be 1 to {} printable ASCII characters, without spaces "
                     "around them, and not the name of a learner or the Cloud",
                     Printable(name, kLongestName), kLongestName)};
   }

@@ -315,7 +315,7 @@ TEST(MakeAuthority, WantsAPlainName) {
                                   std::string("learner-1"), std::string("Universit\xc3\xa4t")}) {
     const Result<Authority> made = MakeAuthority(name, 1, kNow);
     ASSERT_FALSE(made) << name;
-    EXPECT_THAT(made.error().message, StartsWith("name = " + Printable(name, 64)));
+    EXPECT_THAT(made.error().message, StartsWith("--name = " + Printable(name, 64)));
   }
   EXPECT_EQ(ReadCertificate(MakeAuthority(std::string(64, 'a'), 1, kNow)->certificate)->subject,
             std::string(64, 'a'));
@@ -339,10 +339,11 @@ TEST(MakeRequest, TakesHostsOfTheCloudOnly) {
         std::string("fe80::1%eth0"), std::string("a,DNS:evil"), std::string("https://a"),
         std::string("a:443"), label, std::string("a\0b", 3)}) {
     EXPECT_EQ(problem(cloud, {"localhost", host}),
-              "host = " + Printable(host) + ": must be a DNS name or an IP address");
+              "--host = " + Printable(host) + ": must be a DNS name or an IP address");
   }
-  EXPECT_EQ(problem(cloud, {}), "host: must name at least one host of the Cloud");
-  EXPECT_EQ(problem(kThird, {"localhost"}), "host = localhost: only the Cloud is called by hosts");
+  EXPECT_EQ(problem(cloud, {}), "--host: must name at least one host of the Cloud");
+  EXPECT_EQ(problem(kThird, {"localhost"}),
+            "--host = localhost: only the Cloud is called by hosts");
 }
 
 // ---- Requests are not believed ------------------------------------------------------------------

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "fedgen/base/file_testing.h"
 #include "fedgen/store/store_testing.h"
 
@@ -20,6 +22,9 @@ TEST(BackupStore, CopiesAStoreThatIsInUse) {
   ASSERT_TRUE(info) << info.error().message;
   EXPECT_EQ(info->runs, 1U);
   EXPECT_GT(info->bytes, 20'000U);
+  for (const char* beside : {"copy.db-wal", "copy.db-shm", "copy.db-journal"}) {
+    EXPECT_FALSE(std::filesystem::exists(directory.Path(beside))) << beside;
+  }
   EXPECT_EQ(LoadRun(*MustOpen(directory.Path("copy.db"))).messages, MessagesFrom(1, 20));
   ExpectError(BackupStore(url, directory.Path("copy.db")), ErrorCode::kExists, "copy.db");
   ExpectError(BackupStore(UrlOf(directory.Path("none.db")), directory.Path("c.db")), ErrorCode::kIo,

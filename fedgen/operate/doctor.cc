@@ -101,16 +101,15 @@ std::optional<CertificateInfo> CheckCertificates(const DoctorOptions& options, s
 constexpr Cure kCloudCures[] = {
     {"was revoked", "ask the operator why; a new key and a new certificate are needed"},
     {"expired at", "renew this certificate"},
-    {"Peer name", "dial a name that the Cloud's certificate has, or sign it again with --host"},
-    {"Hostname Verification",
-     "dial a name that the Cloud's certificate has, or sign it again "
-     "with --host"},
+    {"of another host",
+     "dial a name that the Cloud's certificate has, or sign it again with --host"},
     {"doctor",
      "compare ca.pem at both ends (`fedgen pki show`): they must be one authority's; is "
      "it a Cloud that listens there?"},
-    {"Connection refused", "start `fedgen cloud` there, or correct the address"},
-    {"DNS", "correct the name, or mend the name service"},
-    {"Deadline", "let the port through the firewall, or correct the address"},
+    {"nobody listens", "start `fedgen cloud` there, or correct the address"},
+    {"no such host", "correct the name, or mend the name service"},
+    {"no answer in time", "let the port through the firewall, or correct the address"},
+    {"cannot be reached", "correct the address, or mend the network"},
     {"timed out", "let the port through the firewall, or correct the address"},
 };
 
@@ -159,7 +158,8 @@ constexpr Cure kListenCures[] = {
     {"not known", "correct the name"},
 };
 
-// Binds and lets go: the problem, or nothing.
+}  // namespace
+
 std::string TryToListen(const std::string& listen) {
   const std::size_t colon = listen.rfind(':');
   if (colon == std::string::npos) return "must be HOST:PORT";
@@ -182,6 +182,8 @@ std::string TryToListen(const std::string& listen) {
   ::close(socket);
   return problem;
 }
+
+namespace {
 
 void CheckListen(const std::string& listen, std::vector<Finding>& findings) {
   const std::string problem = TryToListen(listen);

@@ -34,6 +34,9 @@ struct Finding {
   bool operator==(const Finding&) const = default;
 };
 
+/// Binds to host:port and lets go: the problem, or nothing.
+std::string TryToListen(const std::string& listen);
+
 std::vector<Finding> Diagnose(const DoctorOptions& options);
 
 /// For people, one or two lines each.

@@ -80,7 +80,13 @@ struct Metrics::Families {
   prometheus::Family<Gauge>& over = Gauges(registry, "fedgen_run_over", "1 after the end");
 };
 
-Metrics::Metrics() : families_(std::make_unique<Families>()) {}
+// What has not happened yet is 0, not missing: an alert on its rate works from the beginning.
+Metrics::Metrics() : families_(std::make_unique<Families>()) {
+  for (const char* status : {"UNAVAILABLE", "INVALID_ARGUMENT", "NOT_FOUND", "PERMISSION_DENIED",
+                             "FAILED_PRECONDITION"}) {
+    families_->refusals.Add({{"status", status}});
+  }
+}
 Metrics::~Metrics() = default;
 
 void Metrics::OnCall(std::size_t bytes) {
@@ -112,6 +118,9 @@ void Metrics::OnNotSaved(const std::string& run, const std::string& /*problem*/)
 void Metrics::OnProgress(const RunProgress& progress) {
   const prometheus::Labels run{{"run", progress.run}};
   families_->steps.Add(run).Increment();
+  families_->submissions.Add(run);
+  families_->failures.Add(run);
+  families_->writes.Add(run, WriteSeconds());
   families_->round.Add(run).Set(progress.round);
   families_->learners.Add(run).Set(static_cast<double>(progress.learners));
   families_->awaited.Add(run).Set(static_cast<double>(progress.awaited));
@@ -172,6 +181,12 @@ Result<std::unique_ptr<MetricsServer>> MetricsServer::Start(const std::string& l
                                                          httplib::Response& response) {
     response.set_content(text(), "text/plain; version=0.0.4; charset=utf-8");
   });
+  const auto only_read = [](const httplib::Request& /*request*/, httplib::Response& response) {
+    response.status = 405;
+    response.set_header("Allow", "GET, HEAD");
+  };
+  parts->server.Post("/metrics", only_read).Put("/metrics", only_read);
+  parts->server.Patch("/metrics", only_read).Delete("/metrics", only_read);
   const std::string host = listen.substr(0, colon);
   if (port == 0) {
     parts->port = parts->server.bind_to_any_port(host);

@@ -62,7 +62,8 @@ TEST(MetricsServer, AnswersOneQuestion) {
   EXPECT_EQ(answer->get_header_value("Content-Type"), "text/plain; version=0.0.4; charset=utf-8");
   EXPECT_THAT(answer->body, HasSubstr("# TYPE fedgen_calls_total counter\n"));
   EXPECT_EQ(client.Get("/")->status, 404);
-  EXPECT_EQ(client.Post("/metrics")->status, 404);
+  EXPECT_EQ(client.Post("/metrics")->status, 405);
+  EXPECT_EQ(client.Delete("/metrics")->get_header_value("Allow"), "GET, HEAD");
 
   const std::string taken = fmt::format("127.0.0.1:{}", (*server)->port());
   const Result<std::unique_ptr<MetricsServer>> second = MetricsServer::Start(taken, {});

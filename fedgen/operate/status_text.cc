@@ -56,7 +56,7 @@ Json RunJson(const RunStatus& run) {
             {"awaited", run.progress.awaited}, {"ending", run.ending}};
   json["incumbent"] = nullptr;
   if (run.incumbent) {
-    json["incumbent"] = {{"learner", run.incumbent->learner.name()},
+    json["incumbent"] = {{"learner", CommonNameOf(run.incumbent->learner)},
                          {"round", run.incumbent->round},
                          {"y", run.incumbent->y},
                          {"b", run.incumbent->b},

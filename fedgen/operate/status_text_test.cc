@@ -54,6 +54,8 @@ TEST(StatusJson, SaysTheSame) {
   status.peer = "\xff";
   ASSERT_FALSE(ParseJson(StatusJson(status), {}, json));
   EXPECT_EQ(json["runs"][0]["run"], "paper");
+  EXPECT_EQ(json["runs"][0]["incumbent"]["learner"], "learner-3");
+  EXPECT_EQ(json["runs"][0]["members"][1]["learner"], "learner-2");
   EXPECT_EQ(json["runs"][0]["incumbent"]["hash"], std::string(64, 'a'));
   EXPECT_EQ(json["runs"][0]["members"][0]["silence"], 75.2);
   EXPECT_TRUE(json["runs"][0]["members"][2]["silence"].is_null());

@@ -111,7 +111,8 @@ class Recorder final : public RunListener {
     FEDGEN_TRY(tables_.metrics.Append(rows));
     tables_.seconds += seconds;
     const TimingRow timing{report.round, tables_.seconds, report.episodes};
-    FEDGEN_TRY(AppendToFile(run_.files.Timing(), FormatRow(timing) + "\n"));
+    // Nothing depends on it, so a power cut may cost its last rows.
+    FEDGEN_TRY(AppendToFile(run_.files.Timing(), FormatRow(timing) + "\n", Durable::kSoon));
     const Config& config = run_.experiment.config;
     if (config.track_every > 0 &&
         (report.ending != Ending::kNotYet || IsLookDue(config, report.round))) {

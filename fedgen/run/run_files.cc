@@ -238,7 +238,12 @@ Result<RunFiles> OpenRun(const std::string& directory) {
   std::error_code code;
   RunFiles files(PlainPath(directory).string());
   if (!fs::exists(files.Identity(), code)) {
-    return Error{ErrorCode::kIo, fmt::format("{}: holds no run (no run.json)", directory)};
+    const bool federation = fs::exists(files.directory() + "/federation.json", code);
+    return Error{ErrorCode::kIo,
+                 fmt::format("{}: holds no run (no run.json){}", directory,
+                             federation ? ": it is a federation of fedgen up, its learners' runs "
+                                          "are learner-*/ in it, and fedgen up --resume goes on"
+                                        : "")};
   }
   return files;
 }

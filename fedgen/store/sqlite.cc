@@ -66,15 +66,29 @@ Error Connection::Failure(const char* doing) const {
   return Problem(CodeOf(extended), fmt::format("{}: {}", doing, reason));
 }
 
+void Connection::Finalize::operator()(sqlite3_stmt* statement) const {
+  sqlite3_finalize(statement);
+}
+
 Result<Statement> Statement::Prepare(const Connection& connection, const std::string& sql) {
+  if (auto idle = connection.idle_->extract(sql)) {
+    return Statement(connection, std::move(idle.mapped()));
+  }
   sqlite3_stmt* prepared = nullptr;
   if (sqlite3_prepare_v2(connection.get(), sql.c_str(), -1, &prepared, nullptr) != SQLITE_OK) {
     return connection.Failure("cannot read");
   }
-  return Statement(connection, prepared);
+  return Statement(connection, Connection::Prepared(prepared));
 }
 
-void Statement::Finalize::operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
+// Back to those that are not in use; one of each text is enough.
+Statement::~Statement() {
+  if (statement_ == nullptr) return;
+  Reset();
+  sqlite3_clear_bindings(statement_.get());
+  const char* const text = sqlite3_sql(statement_.get());
+  connection_->idle_->try_emplace(text, std::move(statement_));
+}
 
 Result<bool> Statement::Step() {
   const int code = sqlite3_step(statement_.get());
@@ -133,7 +147,8 @@ std::string Statement::Bytes(int column) const {
 
 Result<Transaction> Transaction::BeginWriting(const Connection& connection) {
   // At once, not at the first write: what it reads before it writes is still so then.
-  FEDGEN_TRY(connection.Run("BEGIN IMMEDIATE"));
+  Statement begin = FEDGEN_TRY(Statement::Make(connection, "BEGIN IMMEDIATE"));
+  FEDGEN_TRY(begin.Run());
   return Transaction(connection);
 }
 
@@ -152,7 +167,12 @@ Transaction::~Transaction() {
   }
 }
 
-Result<void> Transaction::Commit() { return connection_->Run("COMMIT"); }
+Result<void> Transaction::Commit() {
+  Statement commit = FEDGEN_TRY(Statement::Make(*connection_, "COMMIT"));
+  // To SQLite it is no statement that writes.
+  if (!commit.Run()) return connection_->Failure("cannot write");
+  return {};
+}
 
 Result<void> CopyAll(const Connection& from, const Connection& to) {
   sqlite3_backup* copying = sqlite3_backup_init(to.get(), "main", from.get(), "main");

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -43,16 +44,25 @@ class Connection {
   sqlite3* get() const { return database_.get(); }
 
  private:
+  friend class Statement;
+
   struct Close {
     void operator()(sqlite3* database) const;
   };
+  struct Finalize {
+    void operator()(sqlite3_stmt* statement) const;
+  };
   using Database = std::unique_ptr<sqlite3, Close>;
+  using Prepared = std::unique_ptr<sqlite3_stmt, Finalize>;
+  using Idle = std::map<std::string, Prepared>;  // by their text
 
   Connection(std::string path, Database database)
-      : path_(std::move(path)), database_(std::move(database)) {}
+      : path_(std::move(path)), database_(std::move(database)), idle_(std::make_unique<Idle>()) {}
 
   std::string path_;
   Database database_;
+  // Statements that are not in use: reading their text again takes longer than most of them do.
+  std::unique_ptr<Idle> idle_;
 };
 
 /// Bytes for a column of bytes; a plain string is for a column of text.
@@ -91,13 +101,13 @@ class Statement {
   std::optional<double> Real(int column) const;
   std::string Bytes(int column) const;  // of text or bytes, which may hold zeros; empty for NULL
 
- private:
-  struct Finalize {
-    void operator()(sqlite3_stmt* statement) const;
-  };
+  Statement(Statement&& other) noexcept = default;
+  Statement& operator=(Statement&&) = delete;
+  ~Statement();
 
-  Statement(const Connection& connection, sqlite3_stmt* prepared)
-      : connection_(&connection), statement_(prepared) {}
+ private:
+  Statement(const Connection& connection, Connection::Prepared prepared)
+      : connection_(&connection), statement_(std::move(prepared)) {}
   static Result<Statement> Prepare(const Connection& connection, const std::string& sql);
   void Reset();
   bool BindOne(int parameter, std::int64_t value);
@@ -106,7 +116,7 @@ class Statement {
   bool BindOne(int parameter, const Blob& blob);
 
   const Connection* connection_;
-  std::unique_ptr<sqlite3_stmt, Finalize> statement_;
+  Connection::Prepared statement_;
 };
 
 /// All or nothing: without Commit() what was done since its beginning is undone.

@@ -426,6 +426,8 @@ Result<void> SqliteStore::Backup(const std::string& path) {
   {
     const Connection copy = FEDGEN_TRY(Connection::Open(path, name, SQLITE_OPEN_READWRITE));
     FEDGEN_TRY(CopyAll(connection_, copy));
+    // One file, and nothing beside it when it is looked at; whoever serves it has a log again.
+    FEDGEN_TRY(copy.Run("PRAGMA journal_mode = DELETE"));
   }
   FEDGEN_TRY(Sync(path, name, 0));
   // Unlike a rename, a link leaves alone what appeared there meanwhile.
@@ -447,7 +449,7 @@ Result<Place> PlaceOf(const std::string& url) {
   if (!url.starts_with(kScheme) || url.size() == kScheme.size() ||
       url.find('\0') != std::string::npos) {
     return Error{ErrorCode::kUsage,
-                 fmt::format("store = {}: must be sqlite:PATH", Printable(url, 80))};
+                 fmt::format("--store = {}: must be sqlite:PATH", Printable(url, 80))};
   }
   const std::string path = url.substr(kScheme.size());
   std::error_code code;
