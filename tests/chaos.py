@@ -114,7 +114,7 @@ class Node:
 
     def hear(self, event):
         kind = event.get("event")
-        if kind == "round" and event["state"] == "resting":
+        if kind == "round" and event.get("state") == "resting":
             pass  # it asked, and nothing of that is kept
         elif kind == "round":
             # It was answered when it submitted and when it closed.
