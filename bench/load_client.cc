@@ -9,6 +9,7 @@
 #include <condition_variable>
 #include <ctime>
 #include <deque>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -24,9 +25,21 @@ namespace {
 
 constexpr std::chrono::minutes kDeadline{5};  // of one request: a server that hangs is noticed
 
-grpc::ByteBuffer BufferOf(const std::string& run, const StepMessage& message) {
-  const grpc::Slice slice(ToWire(run, message).SerializeAsString());
+grpc::ByteBuffer BufferOf(const std::string& run, const StepMessage& message,
+                          const std::string& holds = "") {
+  v1::StepRequest request = ToWire(run, message);
+  request.set_holds(holds);
+  const grpc::Slice slice(request.SerializeAsString());
   return {&slice, 1};
+}
+
+std::vector<float> ThetaOf(LearnerId id, std::uint64_t num_parameters) {
+  const Key key = Key(12).Fork(id.index());
+  std::vector<float> theta;
+  for (std::uint64_t at = 0; at < num_parameters; ++at) {
+    theta.push_back(2 * UnitFloat(key.Block(at)[0]) - 1);
+  }
+  return theta;
 }
 
 // The first byte of an answer tells its kind: the number of the field of StepReply, and a length
@@ -64,14 +77,14 @@ struct Turn {
 // from whatever thread gRPC tells it that.
 class Talker {
  public:
-  Talker(LearnerId id, std::string run, int port, bool is_echo, const TlsIdentity& tls,
-         std::uint64_t num_parameters)
-      : id_(id), run_(std::move(run)), is_echo_(is_echo) {
-    const Key key = Key(12).Fork(id.index());
-    for (std::uint64_t at = 0; at < num_parameters; ++at) {
-      theta_.push_back(2 * UnitFloat(key.Block(at)[0]) - 1);
-    }
-    hash_ = HashOf(theta_);
+  Talker(LearnerId id, std::string run, std::string incumbent, int port, bool is_echo,
+         const TlsIdentity& tls, std::uint64_t num_parameters)
+      : id_(id),
+        run_(std::move(run)),
+        is_echo_(is_echo),
+        theta_(ThetaOf(id, num_parameters)),
+        hash_(HashOf(theta_)),
+        incumbent_(std::move(incumbent)) {
     grpc::ChannelArguments arguments;
     arguments.SetMaxReceiveMessageSize(-1);
     stub_.emplace(grpc::CreateCustomChannel(
@@ -92,7 +105,8 @@ class Talker {
       submit.submission =
           Submission{id_, round_, id_, 0.5 + 0.5 / (1 + round_), 0.01, theta_, hash_};
       submit.episodes = round_;
-      messages_.push_back({BufferOf(run_, submit), FirstByteOf(3)});
+      const std::string holds = round_ > 1 ? incumbent_ : "";
+      messages_.push_back({BufferOf(run_, submit, holds), FirstByteOf(3)});
       messages_.push_back({BufferOf(run_, CloseMessage{id_, round_, id_}), FirstByteOf(4)});
     }
   }
@@ -139,6 +153,7 @@ class Talker {
   bool is_echo_;
   std::vector<float> theta_;
   std::string hash_;
+  std::string incumbent_;  // hash of the policy that every round is answered with
   int round_ = 0;
   std::deque<Message> messages_;
   std::optional<grpc::GenericStub> stub_;
@@ -187,9 +202,12 @@ LoadClient::LoadClient(int port, bool is_echo, const std::vector<TlsIdentity>& i
                        std::uint64_t num_parameters, std::uint32_t runs)
     : parts_(std::make_unique<Parts>()) {
   std::uint32_t index = 0;
+  std::map<std::string, std::string> incumbents;  // of each run: its first learner's policy
   for (const TlsIdentity& tls : identities) {
     const LearnerId id(index++);
-    parts_->talkers.emplace_back(id, LoadRunOf(id, runs), port, is_echo, tls, num_parameters);
+    const std::string run = LoadRunOf(id, runs);
+    if (!incumbents.contains(run)) incumbents[run] = HashOf(ThetaOf(id, num_parameters));
+    parts_->talkers.emplace_back(id, run, incumbents[run], port, is_echo, tls, num_parameters);
   }
 }
 

@@ -166,7 +166,12 @@ void CloudLoop::Watch(Served& served, TimePoint now) {
   if (served.has_gone_on()) served.since.reset();
   served.step = state.step;
   served.sequence = served.run.sequence();
-  if (!served.since && (state.heard > 0 || !served.waiting.empty())) served.since = now;
+  if (served.since || served.run.cloud().options().patience <= 0) return;
+  // Who rests waits for the end, not for this step.
+  const bool somebody_waits = std::ranges::any_of(served.waiting, [&](const Waiting& waiting) {
+    return !served.run.cloud().IsResting(SpeakerOf(waiting.call.message));
+  });
+  if (state.heard > 0 || somebody_waits) served.since = now;
 }
 
 Result<void> CloudLoop::Save(ServedRun& run) const {

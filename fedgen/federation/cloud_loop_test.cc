@@ -163,6 +163,30 @@ TEST_F(CloudLoopTest, GoesOnWithoutWhoIsSilentWhenPatienceIsOver) {
   EXPECT_THAT(store_.kept, ::testing::ElementsAre(1, 2, 3, 4));  // with one that leaves out
 }
 
+// It waits for the end: the one who searches may take longer than the run has patience.
+TEST_F(CloudLoopTest, IsNotMadeImpatientByWhoRests) {
+  Start(std::chrono::milliseconds(500), {.rounds = 9, .patience = 0.2});
+  const auto both_say = [&](const auto& of) {
+    std::future<Answered> first = Say(of(LearnerId(0)));
+    std::future<Answered> second = Say(of(LearnerId(1)));
+    for (std::future<Answered>* each : {&first, &second}) {
+      const Answered answer = each->get();
+      ASSERT_TRUE(answer) << answer.error().message;
+      ASSERT_TRUE(answer->has_value());
+    }
+  };
+  both_say([](LearnerId id) { return JoinMessage{id, {1}}; });
+  both_say([](LearnerId id) { return RoundMessage{id, 1, {}, {}, {}, {}, 7}; });
+  both_say([](LearnerId id) {
+    return CloseMessage{id, 1, id, id == LearnerId(1) ? Outlook::kRests : Outlook::kSearches};
+  });
+  const Answered pending = Say(RoundMessage{LearnerId(1), 2, {}, {}, {}, {}, 7}).get();
+  ASSERT_TRUE(pending) << pending.error().message;
+  EXPECT_FALSE(pending->has_value());
+  loop_->Stop();
+  EXPECT_THAT(store_.kept, ::testing::ElementsAre(1, 2, 3, 4, 5, 6)) << "nobody was left out";
+}
+
 TEST_F(CloudLoopTest, RefusesWhoIsRevokedAndDoesNotWaitForIt) {
   Start(std::chrono::hours(1));
   std::future<Answered> first = Say(Join(0));

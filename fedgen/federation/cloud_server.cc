@@ -151,11 +151,12 @@ class Service final : public ServiceBase {
       return reactor;
     }
     loop_.Post({request.run(), *std::move(message),
-                [this, speaker, reactor, reply](Result<std::optional<StepAnswer>> answer) {
+                [this, speaker, reactor, reply,
+                 holds = request.holds()](Result<std::optional<StepAnswer>> answer) {
                   if (!answer) {
                     return Refuse(reactor, CommonNameOf(speaker), GrpcStatusOf(answer.error()));
                   }
-                  *reply = Encoded(*std::move(answer));
+                  *reply = Encoded(*std::move(answer), holds);
                   watcher_.OnAnswered(reply->Length());
                   reactor->Finish(grpc::Status::OK);
                 }});
@@ -209,16 +210,26 @@ class Service final : public ServiceBase {
     return false;
   }
 
+  // An answer, and its bytes.
+  struct EncodedAnswer {
+    std::optional<StepAnswer> answer;
+    grpc::ByteBuffer bytes;
+  };
+
   // From the loop's thread.
-  const grpc::ByteBuffer& Encoded(std::optional<StepAnswer> answer) {
-    if (encoded_.Valid() && answer == last_) return encoded_;
-    last_ = std::move(answer);
-    encoded_.Clear();
+  const grpc::ByteBuffer& Encoded(std::optional<StepAnswer> answer, const std::string& holds) {
+    auto* const round = answer ? std::get_if<RoundAnswer>(&*answer) : nullptr;
+    const bool is_held = round != nullptr && round->incumbent && round->incumbent->hash == holds;
+    if (is_held) round->incumbent->theta.clear();
+    EncodedAnswer& last = is_held ? last_without_theta_ : last_;
+    if (last.bytes.Valid() && answer == last.answer) return last.bytes;
+    last.answer = std::move(answer);
+    last.bytes.Clear();
     bool is_own = false;
-    const grpc::Status done =
-        grpc::SerializationTraits<v1::StepReply>::Serialize(ToWire(last_), &encoded_, &is_own);
+    const grpc::Status done = grpc::SerializationTraits<v1::StepReply>::Serialize(
+        ToWire(last.answer), &last.bytes, &is_own);
     FEDGEN_CHECK(done.ok(), "an answer has no bytes: {}", done.error_message());
-    return encoded_;
+    return last.bytes;
   }
 
   void Refuse(grpc::ServerUnaryReactor* reactor, const std::string& peer,
@@ -257,8 +268,7 @@ class Service final : public ServiceBase {
   SharedSettings shared_;
   std::mutex mutex_;  // guards: heard_
   std::map<LearnerId, std::chrono::steady_clock::time_point> heard_;
-  std::optional<StepAnswer> last_;  // the last answer, and its bytes
-  grpc::ByteBuffer encoded_;
+  EncodedAnswer last_, last_without_theta_;
 };
 
 // Against who would use up the Cloud, and for connections that died without a word.

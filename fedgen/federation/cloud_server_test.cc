@@ -187,6 +187,28 @@ TEST_F(CloudDoors, RefuseEachWithItsReason) {
   EXPECT_EQ(Remembered(), StateAfter({kJoin, kSecondJoin}));
 }
 
+// Who says which incumbent it has is not told that policy again, and all else is.
+TEST_F(CloudDoors, GiveAPolicyOnce) {
+  Caller first = CallerOf(first_);
+  Caller second = CallerOf(second_);
+  ASSERT_EQ(first.Say(kJoin), "ok");
+  ASSERT_EQ(second.Say(kSecondJoin), "ok");
+  (void)first.Say(RoundOf(kFirst, 1));
+  ASSERT_EQ(second.Say(RoundOf(kSecond, 1)), "ok");
+  const v1::RoundAnswer whole = second.reply().round();
+  ASSERT_EQ(whole.incumbent().theta_size(), 2);
+  v1::StepRequest request = ToWire("run", RoundOf(kSecond, 1));
+  request.set_holds(whole.incumbent().hash());
+  ASSERT_TRUE(second.Call(request).ok());
+  v1::RoundAnswer brief = second.reply().round();
+  EXPECT_EQ(brief.incumbent().theta_size(), 0);
+  *brief.mutable_incumbent()->mutable_theta() = whole.incumbent().theta();
+  EXPECT_EQ(brief.SerializeAsString(), whole.SerializeAsString());
+  request.set_holds(std::string(64, 'a'));  // another's
+  ASSERT_TRUE(second.Call(request).ok());
+  EXPECT_EQ(second.reply().round().SerializeAsString(), whole.SerializeAsString());
+}
+
 TEST_F(CloudDoors, DoNotReadWhatIsTooLong) {
   Caller first = CallerOf(first_);
   Caller second = CallerOf(second_);

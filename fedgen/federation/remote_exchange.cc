@@ -133,7 +133,11 @@ Result<Entered> RemoteExchange::Enter(LearnerId learner, const Entry& entry) {
 }
 
 Result<StepAnswer> RemoteExchange::Ask(const StepMessage& message) {
-  const v1::StepRequest request = ToWire(options_.run, message);
+  v1::StepRequest request = ToWire(options_.run, message);
+  if (std::holds_alternative<RoundMessage>(message)) {
+    const std::lock_guard lock(mutex_);
+    request.set_holds(held_.hash);
+  }
   Result<std::optional<StepAnswer>> answer = std::optional<StepAnswer>();
   FEDGEN_TRY(Persist(request.ByteSizeLong(),
                      [&](v1::Federation::Stub& stub, grpc::ClientContext& context, bool& waits) {
@@ -145,7 +149,23 @@ Result<StepAnswer> RemoteExchange::Ask(const StepMessage& message) {
                      }));
   std::optional<StepAnswer> got = FEDGEN_TRY(std::move(answer));
   FEDGEN_CHECK(got.has_value(), "{} was not waited for", options_.run);
-  return *std::move(got);
+  return WithTheta(*std::move(got));
+}
+
+// An incumbent comes with its theta, or is the one that came last with it.
+Result<StepAnswer> RemoteExchange::WithTheta(StepAnswer answer) {
+  auto* const round = std::get_if<RoundAnswer>(&answer);
+  if (round == nullptr || !round->incumbent) return answer;
+  Submission& incumbent = *round->incumbent;
+  const std::lock_guard lock(mutex_);
+  if (!incumbent.theta.empty()) {
+    held_ = {incumbent.hash, incumbent.theta};
+  } else if (incumbent.hash == held_.hash) {
+    incumbent.theta = held_.theta;
+  } else {
+    return Error{ErrorCode::kData, "the Cloud leaves out a policy that it has not told"};
+  }
+  return answer;
 }
 
 // Every learner of this host at the same time: nobody is answered before all are heard.

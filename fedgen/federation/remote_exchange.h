@@ -70,6 +70,7 @@ class RemoteExchange final : public Exchange {
   struct Channels;  // gRPC's
   Result<std::shared_ptr<Channels>> Connect();
   Result<StepAnswer> Ask(const StepMessage& message);
+  Result<StepAnswer> WithTheta(StepAnswer answer);
   template <typename Call>
   Result<void> Persist(std::size_t bytes, const Call& call);
   template <typename Answer, typename Message>
@@ -77,9 +78,15 @@ class RemoteExchange final : public Exchange {
   std::chrono::nanoseconds PauseAfter(int tries) const;
 
   RemoteExchangeOptions options_;
-  std::mutex mutex_;  // guards: watch_, channels_
+  // The incumbent that the Cloud told last; it leaves out a theta that is here already.
+  struct Held {
+    std::string hash;
+    std::vector<float> theta;
+  };
+  std::mutex mutex_;  // guards: watch_, channels_, held_
   std::unique_ptr<TlsWatch> watch_;
   std::shared_ptr<Channels> channels_;
+  Held held_;
   std::atomic<std::size_t> address_ = 0;  // the one that answered last
   std::atomic<std::int64_t> num_sent_ = 0, bytes_sent_ = 0;
 };

@@ -188,8 +188,8 @@ TEST(Wire, HasNoPlaceForWorlds) {
               ::testing::UnorderedElementsAre(
                   "StepRequest.run", "StepRequest.learner", "StepRequest.join", "StepRequest.round",
                   "StepRequest.close", "StepRequest.final", "StepRequest.race", "StepRequest.leave",
-                  "StepRequest.signature", "Join.theta", "Join.task", "Race.tallies",
-                  "Tally.episodes", "Tally.reached", "Tally.cost", "Round.round",
+                  "StepRequest.holds", "StepRequest.signature", "Join.theta", "Join.task",
+                  "Race.tallies", "Tally.episodes", "Tally.reached", "Tally.cost", "Round.round",
                   "Round.submission", "Round.judged", "Round.verdicts", "Round.moved",
                   "Round.episodes", "Close.round", "Close.origin", "Close.outlook", "Final.final",
                   "Submission.learner", "Submission.round", "Submission.origin", "Submission.y",

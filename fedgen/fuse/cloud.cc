@@ -111,9 +111,21 @@ Result<Cloud::Hearing> Cloud::HearInStep(int step, Member& member, const ShortHa
   return Hearing::kNew;
 }
 
+// What a message says, with policies by their hashes, which were checked: they are most of it.
+std::string Cloud::WordsOf(const RoundMessage& message) {
+  const auto by_hash = [](const Submission& s) {
+    return Submission{s.learner, s.round, s.origin, s.y, s.b, {}, s.hash};
+  };
+  RoundMessage brief{message.learner,  message.round, std::nullopt,    {},
+                     message.verdicts, message.moved, message.episodes};
+  if (message.submission) brief.submission = by_hash(*message.submission);
+  for (const Submission& judged : message.judged) brief.judged.push_back(by_hash(judged));
+  return ToBytes(brief);
+}
+
 // In an asynchronous run everybody has steps of its own, but for the first.
-Result<Cloud::Hearing> Cloud::Hear(int step, Member& member, const std::string& bytes) {
-  const ShortHash hash = ShortHashOf(Sha256Hex(bytes));
+Result<Cloud::Hearing> Cloud::Hear(int step, Member& member, const std::string& words) {
+  const ShortHash hash = ShortHashOf(Sha256Hex(words));
   if (!options_.async || state_.step == kJoinStep) return HearInStep(step, member, hash);
   if (step <= member.step) return HearAgain(step, member, hash);
   if (step > member.step + 1 || member.closing) {
@@ -452,7 +464,7 @@ Result<bool> Cloud::Receive(const RoundMessage& message) {
     if (message.submission || step > state_.step) return Refused(member->id, "rests");
     return false;
   }
-  const Hearing hearing = FEDGEN_TRY(Hear(step, *member, ToBytes(message)));
+  const Hearing hearing = FEDGEN_TRY(Hear(step, *member, WordsOf(message)));
   if (hearing == Hearing::kRepeated) return false;
   state_.episodes += message.episodes - member->episodes;
   member->episodes = message.episodes;

@@ -120,7 +120,8 @@ class Cloud {
   Member* Find(LearnerId learner);
   bool IsMember(LearnerId learner) const;
   Result<Member*> Speaker(LearnerId learner);
-  Result<Hearing> Hear(int step, Member& member, const std::string& bytes);
+  static std::string WordsOf(const RoundMessage& message);
+  Result<Hearing> Hear(int step, Member& member, const std::string& words);
   Result<Hearing> HearInStep(int step, Member& member, const ShortHash& hash);
   static Result<Hearing> HearAgain(int step, const Member& member, const ShortHash& hash);
   void ComeBack(Member& member);

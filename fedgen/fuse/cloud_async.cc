@@ -42,7 +42,7 @@ Result<bool> Cloud::ReceiveAsync(const RoundMessage& message, Member& member) {
     return Refused(member.id, state_.step == 0 ? "speaks of a round that has not begun"
                                                : "goes on though the run is over");
   }
-  if (FEDGEN_TRY(Hear(step, member, ToBytes(message))) == Hearing::kRepeated) return false;
+  if (FEDGEN_TRY(Hear(step, member, WordsOf(message))) == Hearing::kRepeated) return false;
   state_.episodes += message.episodes - member.episodes;
   member.episodes = message.episodes;
   if (!finals_are_known()) {
