@@ -15,10 +15,7 @@
 namespace fedgen {
 namespace {
 
-constexpr int kJoinStep = 0;
 constexpr std::int64_t kMaxEpisodes = 1'000'000'000'000;  // of a learner; a million can be added
-constexpr int SubmitStep(int round) { return 2 * round - 1; }
-constexpr int CloseStep(int round) { return 2 * round; }
 
 ShortHash ShortHashOf(std::string_view hexadecimal) {
   const auto digit = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
@@ -42,8 +39,6 @@ void Remember(Member& member, int step, const ShortHash& hash) {
 bool IsHere(const Member& member) {
   return member.presence == Presence::kPresent && member.step >= kJoinStep;
 }
-
-bool Rests(const Member& member) { return member.outlook == Outlook::kRests; }
 
 }  // namespace
 
@@ -250,7 +245,7 @@ bool Cloud::CompleteStep() {
 bool Cloud::only_resting_are_here() const {
   return std::ranges::any_of(state_.members, IsHere) &&
          std::ranges::all_of(state_.members,
-                             [](const Member& m) { return !IsHere(m) || Rests(m); });
+                             [](const Member& m) { return !IsHere(m) || m.rests(); });
 }
 
 // Whether a step that begins waits for this learner.
@@ -261,9 +256,9 @@ bool Cloud::IsDue(const Member& member) const {
     case Phase::kFinish:
       return true;
     case Phase::kSubmit:
-      return !Rests(member);
+      return !member.rests();
     case Phase::kClose:
-      return !Rests(member) && member.step == state_.step - 1;
+      return !member.rests() && member.step == state_.step - 1;
     case Phase::kRace:
       return member.races;
     case Phase::kOver:
@@ -460,7 +455,7 @@ Result<bool> Cloud::Receive(const RoundMessage& message) {
   Member* member = FEDGEN_TRY(Speaker(message.learner));
   if (options_.async) return ReceiveAsync(message, *member);
   const int step = SubmitStep(message.round);
-  if (Rests(*member) && step > member->step) {  // a question: AnswerToResting()
+  if (member->rests() && step > member->step) {  // a question: AnswerToResting()
     if (message.submission || step > state_.step) return Refused(member->id, "rests");
     return false;
   }
@@ -555,7 +550,7 @@ Result<bool> Cloud::Receive(const CloseMessage& message) {
 void Cloud::CompleteClose() {
   if (const auto& incumbent = state_.answer.incumbent) {
     for (Member& member : state_.members) {
-      if (Rests(member)) member.origin = incumbent->origin;
+      if (member.rests()) member.origin = incumbent->origin;
     }
   }
   FindAverageOrigin();
@@ -580,87 +575,6 @@ Ending Cloud::FindEnding() const {
   // Then nothing will ever change.
   if (somebody && all_settled && state_.answer.candidates.empty()) return Ending::kSettled;
   return Ending::kNotYet;
-}
-
-// ---- What there is to answer --------------------------------------------------------------------
-
-std::optional<Welcome> Cloud::WelcomeOf(LearnerId learner) const {
-  const Member* member = FindMember(state_.members, learner);
-  const bool is_known = member != nullptr && member->step >= kJoinStep && state_.step > kJoinStep &&
-                        member->joined != kRoundToCome;
-  if (!is_known) return std::nullopt;
-  Welcome welcome;
-  welcome.origin = member->initial_origin;
-  welcome.round = member->joined;
-  if (options_.async) {
-    if (member->told == 0) welcome.ending = member->ending;
-  } else if (member->joined == state_.round) {
-    welcome.ending = state_.ending;
-  }
-  if (options_.algorithm == Algorithm::kFedAvg) welcome.start = state_.start;
-  return welcome;
-}
-
-const RoundAnswer* Cloud::AnswerTo(int round) const {
-  return round >= 1 && round == state_.answer.round ? &state_.answer : nullptr;
-}
-
-std::optional<RoundAnswer> Cloud::AnswerTo(LearnerId learner, int round) const {
-  const Member* member = FindMember(state_.members, learner);
-  if (member == nullptr) return std::nullopt;
-  if (options_.async) return AnswerOfNow(learner, round);
-  if (Rests(*member) && SubmitStep(round) > member->step) return AnswerToResting();
-  if (const RoundAnswer* answer = AnswerTo(round)) return *answer;
-  if (Rests(*member)) return AnswerToResting();  // it forgot that it does: it was killed
-  const bool is_behind = is_tolerant() && round < state_.answer.round &&
-                         member->told == state_.answer.round && state_.round == member->told;
-  if (!is_behind) return std::nullopt;
-  RoundAnswer answer = state_.answer;
-  answer.ending = state_.ending;
-  return answer;
-}
-
-// Who rests hears of the last round, and that it was: what it would have after each in between does
-// not show in what it has then.
-std::optional<RoundAnswer> Cloud::AnswerToResting() const {
-  if (state_.ending == Ending::kNotYet) return std::nullopt;
-  RoundAnswer answer = state_.answer;
-  answer.ending = state_.ending;
-  return answer;
-}
-
-bool Cloud::IsResting(LearnerId learner) const {
-  const Member* member = FindMember(state_.members, learner);
-  return !options_.async && member != nullptr && Rests(*member);
-}
-
-std::optional<Ending> Cloud::EndingAfter(int closed) const {
-  if (closed > round()) return std::nullopt;
-  return closed == round() ? state_.ending : Ending::kNotYet;
-}
-
-bool Cloud::NeedsAnotherAnswer(const RoundMessage& message) const {
-  const Member* member = FindMember(state_.members, message.learner);
-  if (member == nullptr || IsResting(message.learner)) return false;
-  const int step = SubmitStep(message.round);
-  const bool has_finished =
-      options_.async && member->ending != Ending::kNotYet && member->told == message.round;
-  const bool is_its_last =
-      member->step >= step && member->step <= CloseStep(message.round) + (has_finished ? 1 : 0);
-  if (!is_its_last || options_.async) return is_its_last;
-  return is_tolerant() && message.round < state_.answer.round && member->told != kRoundToCome &&
-         !AnswerTo(message.learner, message.round);
-}
-
-Result<bool> Cloud::AnswerAgain(Member& member) {
-  if (member.step < SubmitStep(1)) return Refused(member.id, "has not submitted");
-  ComeBack(member);
-  if (options_.async) {
-    AnswerAgainAsync(member);
-  } else {
-    member.told = RoundToGoOnFrom();
-  }
-  return true;
 }
 
 }  // namespace fedgen

@@ -31,6 +31,11 @@ constexpr int NumValues(Presence /*type*/) { return 4; }
 /// The first half of a SHA-256: enough to tell what was said from what was not, and half as long.
 using ShortHash = std::array<std::uint8_t, 16>;
 
+/// Steps of a run, as CloudState::step counts them.
+inline constexpr int kJoinStep = 0;
+constexpr int SubmitStep(int round) { return 2 * round - 1; }
+constexpr int CloseStep(int round) { return 2 * round; }
+
 /// A round that is known when the one that is being closed is.
 inline constexpr int kRoundToCome = -1;
 
@@ -56,6 +61,8 @@ struct Member {
   bool races = false;                    // drives a part of the race
   bool closing = false;                  // asynchronous: settled, and waits for what others do
   bool rewound = false;                  // asynchronous: closes its round once more
+
+  bool rests() const { return outlook == Outlook::kRests; }
 
   bool operator==(const Member&) const = default;
   friend void Fields(auto& archive, Is<Member> auto& m) {
