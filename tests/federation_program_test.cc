@@ -105,7 +105,10 @@ TEST_F(FederationProgram, IsRunOnceMoreFromItsLog) {
   for (int line = 0; line < 40; ++line) end = log.find('\n', end) + 1;
   std::ofstream(directory_ / "early.jsonl") << log.substr(0, end);
   ExpectMistake("train --replay early.jsonl --out early " + common, 4,
-                "early.jsonl: ends after round");
+                "early.jsonl: ends after 39 events");
+  std::ofstream(directory_ / "empty.jsonl") << log.substr(0, log.find('\n') + 1);
+  ExpectMistake("train --replay empty.jsonl --out empty " + common, 4,
+                "empty.jsonl: ends after 0 events");
   EXPECT_FALSE(std::filesystem::exists(directory_ / "early"));
   // A learner's directory is no run of its own.
   ExpectMistake("train --resume then/learner-1", 5, "then/learner-1: is a learner's");

@@ -130,7 +130,7 @@ Result<StepAnswer> ReplayExchange::AskOne(const StepMessage& message) {
   changed_.wait(lock, [&] { return failure_ || next_ == log_.events.size() || is_answered(); });
   if (failure_) return *failure_;
   if (!is_answered()) return NothingMore(learner);
-  return *call.answer;
+  return call.answer.value_or(StepAnswer());  // it has one
 }
 
 Error ReplayExchange::NothingMore(LearnerId learner) const {

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "fedgen/base/text.h"
 #include "fedgen/federation/replay_exchange.h"
 #include "fedgen/fleet/cloud_run.h"
 #include "fedgen/fleet/learner_run.h"
@@ -102,6 +103,13 @@ Result<int> ReplayInto(const ReplaySettings& settings) {
   for (const LearnerId learner : LearnersOf(settings.log)) {
     runs.push_back(FEDGEN_TRY(RunOf(settings, *kept, learner)));
   }
+  const Error too_early{
+      ErrorCode::kData,
+      fmt::format("{}: ends after {}, before the run did: fedgen cloud log writes all of it when "
+                  "the run is over",
+                  settings.log_name,
+                  Counted(static_cast<std::int64_t>(settings.log.events.size()), "event"))};
+  if (runs.empty()) return too_early;
   std::vector<Result<RunSummary>> ended(runs.size(), Error{ErrorCode::kIo, "not run"});
   std::vector<std::thread> threads;
   threads.reserve(runs.size());
@@ -123,10 +131,7 @@ Result<int> ReplayInto(const ReplaySettings& settings) {
     if (ended[i].error().code != ErrorCode::kMissed) return ended[i].error();
     const Member* member = FindMember(cloud.state().members, runs[i].seat.id);
     if (member == nullptr || member->presence != Presence::kPresent) continue;
-    return Error{ErrorCode::kData,
-                 fmt::format("{}: ends after round {}, before the run did: fedgen cloud log writes "
-                             "all of it when the run is over",
-                             settings.log_name, cloud.round())};
+    return too_early;
   }
   return at_the_end;
 }

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 
+#include "fedgen/base/file.h"
 #include "fedgen/base/file_testing.h"
 #include "fedgen/store/store_testing.h"
 
@@ -29,6 +30,24 @@ TEST(BackupStore, CopiesAStoreThatIsInUse) {
   ExpectError(BackupStore(url, directory.Path("copy.db")), ErrorCode::kExists, "copy.db");
   ExpectError(BackupStore(UrlOf(directory.Path("none.db")), directory.Path("c.db")), ErrorCode::kIo,
               "none.db");
+}
+
+TEST(BackupStore, CopiesNothingThatIsDamaged) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.Path("cloud.db");
+  {
+    const std::unique_ptr<Store> store = MustOpen(path);
+    ASSERT_TRUE(store->Begin({"r", "settings"}));
+    ASSERT_TRUE(store->Append("r", MessagesFrom(1, 20)));
+  }
+  std::string bytes = *ReadFile(path, std::size_t{1} << 30);
+  const std::size_t at = bytes.find(MessageOf(3).bytes.substr(0, 16));
+  ASSERT_NE(at, std::string::npos);
+  bytes[at] = static_cast<char>(bytes[at] ^ 1);
+  ASSERT_TRUE(WriteFileAtomically(path, bytes, IfExists::kReplace));
+  ExpectError(BackupStore(UrlOf(path), directory.Path("copy.db")), ErrorCode::kData,
+              "cloud.db: r: is damaged: message 3");
+  EXPECT_FALSE(std::filesystem::exists(directory.Path("copy.db")));
 }
 
 }  // namespace

@@ -23,6 +23,7 @@
 #include "fedgen/base/version.h"
 #include "fedgen/federation/status.h"
 #include "fedgen/identity/tls.h"
+#include "fedgen/operate/backup.h"
 #include "fedgen/store/store.h"
 
 namespace fedgen {
@@ -232,7 +233,7 @@ Result<std::size_t> LookAtStore(const std::string& url) {
   std::size_t num_runs = 0;
   {
     const std::unique_ptr<Store> store = FEDGEN_TRY(OpenStoreForReading(url));
-    num_runs = FEDGEN_TRY(store->Runs()).size();
+    num_runs = FEDGEN_TRY(ReadAllRuns(*store));
   }
   // Its schema is ours, so that becoming the owner for a moment changes nothing; it looks for
   // damage.

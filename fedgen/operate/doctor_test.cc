@@ -10,6 +10,7 @@
 #include "fedgen/base/file_testing.h"
 #include "fedgen/federation/cloud_server.h"
 #include "fedgen/identity/identity_testing.h"
+#include "fedgen/store/store_testing.h"
 
 namespace fedgen {
 namespace {
@@ -201,6 +202,14 @@ TEST_F(Doctor, KnowsStoresThatCannotBeServed) {
   EXPECT_THAT(of_store(url), AllOf(StartsWith("bad store: "), HasSubstr("-> one Cloud at a time")));
   store.reset();
   EXPECT_THAT(of_store(url), AllOf(StartsWith("ok store: "), HasSubstr("1 run")));
+  ASSERT_TRUE((*OpenStore(url))->Append("r", MessagesFrom(1, 3)));
+  std::string bytes = *ReadFile(Path("cloud.db"), std::size_t{1} << 30);
+  const std::size_t at = bytes.find(MessageOf(2).bytes.substr(0, 16));
+  ASSERT_NE(at, std::string::npos);
+  bytes[at] = static_cast<char>(bytes[at] ^ 1);
+  ASSERT_TRUE(WriteFileAtomically(Path("cloud.db"), bytes, IfExists::kReplace));
+  EXPECT_THAT(of_store(url), AllOf(StartsWith("bad store: "), HasSubstr("r: is damaged"),
+                                   HasSubstr("-> restore the last backup")));
   ASSERT_TRUE(WriteFileAtomically(Path("other"), std::string(5000, 'x'), IfExists::kRefuse));
   EXPECT_THAT(of_store("sqlite:" + Path("other")),
               AllOf(StartsWith("bad store: "), HasSubstr("-> restore the last backup")));
