@@ -70,19 +70,19 @@ void Connection::Finalize::operator()(sqlite3_stmt* statement) const {
   sqlite3_finalize(statement);
 }
 
-Result<Statement> Statement::Prepare(const Connection& connection, const std::string& sql) {
+Result<SqlStatement> SqlStatement::Prepare(const Connection& connection, const std::string& sql) {
   if (auto idle = connection.idle_->extract(sql)) {
-    return Statement(connection, std::move(idle.mapped()));
+    return SqlStatement(connection, std::move(idle.mapped()));
   }
   sqlite3_stmt* prepared = nullptr;
   if (sqlite3_prepare_v2(connection.get(), sql.c_str(), -1, &prepared, nullptr) != SQLITE_OK) {
     return connection.Failure("cannot read");
   }
-  return Statement(connection, Connection::Prepared(prepared));
+  return SqlStatement(connection, Connection::Prepared(prepared));
 }
 
 // Back to those that are not in use; one of each text is enough.
-Statement::~Statement() {
+SqlStatement::~SqlStatement() {
   if (statement_ == nullptr) return;
   Reset();
   sqlite3_clear_bindings(statement_.get());
@@ -90,7 +90,7 @@ Statement::~Statement() {
   connection_->idle_->try_emplace(text, std::move(statement_));
 }
 
-Result<bool> Statement::Step() {
+Result<bool> SqlStatement::Step() {
   const int code = sqlite3_step(statement_.get());
   if (code == SQLITE_ROW) return true;
   if (code == SQLITE_DONE) return false;
@@ -98,47 +98,47 @@ Result<bool> Statement::Step() {
   return connection_->Failure(reads ? "cannot read" : "cannot write");
 }
 
-Result<void> Statement::Run() {
+Result<void> SqlStatement::Run() {
   FEDGEN_TRY(Step());
   return {};
 }
 
-void Statement::Reset() { sqlite3_reset(statement_.get()); }
+void SqlStatement::Reset() { sqlite3_reset(statement_.get()); }
 
-bool Statement::BindOne(int parameter, std::int64_t value) {
+bool SqlStatement::BindOne(int parameter, std::int64_t value) {
   return sqlite3_bind_int64(statement_.get(), parameter, value) == SQLITE_OK;
 }
 
-bool Statement::BindOne(int parameter, const std::optional<double>& value) {
+bool SqlStatement::BindOne(int parameter, const std::optional<double>& value) {
   const int code = value ? sqlite3_bind_double(statement_.get(), parameter, *value)
                          : sqlite3_bind_null(statement_.get(), parameter);
   return code == SQLITE_OK;
 }
 
-bool Statement::BindOne(int parameter, const std::string& text) {
+bool SqlStatement::BindOne(int parameter, const std::string& text) {
   return sqlite3_bind_text64(statement_.get(), parameter, text.data(), text.size(), nullptr,
                              SQLITE_UTF8) == SQLITE_OK;
 }
 
-bool Statement::BindOne(int parameter, const Blob& blob) {
+bool SqlStatement::BindOne(int parameter, const Blob& blob) {
   return sqlite3_bind_blob64(statement_.get(), parameter, blob.bytes.data(), blob.bytes.size(),
                              nullptr) == SQLITE_OK;
 }
 
-bool Statement::is_null(int column) const {
+bool SqlStatement::is_null(int column) const {
   return sqlite3_column_type(statement_.get(), column) == SQLITE_NULL;
 }
 
-std::int64_t Statement::Integer(int column) const {
+std::int64_t SqlStatement::Integer(int column) const {
   return sqlite3_column_int64(statement_.get(), column);
 }
 
-std::optional<double> Statement::Real(int column) const {
+std::optional<double> SqlStatement::Real(int column) const {
   if (is_null(column)) return std::nullopt;
   return sqlite3_column_double(statement_.get(), column);
 }
 
-std::string Statement::Bytes(int column) const {
+std::string SqlStatement::Bytes(int column) const {
   const void* bytes = sqlite3_column_blob(statement_.get(), column);
   const int size = sqlite3_column_bytes(statement_.get(), column);
   if (size == 0) return {};
@@ -147,7 +147,7 @@ std::string Statement::Bytes(int column) const {
 
 Result<Transaction> Transaction::BeginWriting(const Connection& connection) {
   // At once, not at the first write: what it reads before it writes is still so then.
-  Statement begin = FEDGEN_TRY(Statement::Make(connection, "BEGIN IMMEDIATE"));
+  SqlStatement begin = FEDGEN_TRY(SqlStatement::Make(connection, "BEGIN IMMEDIATE"));
   FEDGEN_TRY(begin.Run());
   return Transaction(connection);
 }
@@ -168,7 +168,7 @@ Transaction::~Transaction() {
 }
 
 Result<void> Transaction::Commit() {
-  Statement commit = FEDGEN_TRY(Statement::Make(*connection_, "COMMIT"));
+  SqlStatement commit = FEDGEN_TRY(SqlStatement::Make(*connection_, "COMMIT"));
   // To SQLite it is no statement that writes.
   if (!commit.Run()) return connection_->Failure("cannot write");
   return {};

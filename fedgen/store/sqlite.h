@@ -19,9 +19,8 @@ namespace fedgen {
 //
 //   const auto connection = FEDGEN_TRY(Connection::Open("cloud.db", file, SQLITE_OPEN_READWRITE));
 //   Transaction transaction = FEDGEN_TRY(Transaction::BeginWriting(connection));
-//   Statement rows = FEDGEN_TRY(Statement::Make(connection, "SELECT a FROM t WHERE b = ?", b));
-//   while (FEDGEN_TRY(rows.Step())) Use(rows.Integer(0));
-//   FEDGEN_TRY(transaction.Commit());
+//   SqlStatement rows = FEDGEN_TRY(SqlStatement::Make(connection, "SELECT a FROM t WHERE b = ?",
+//   b)); while (FEDGEN_TRY(rows.Step())) Use(rows.Integer(0)); FEDGEN_TRY(transaction.Commit());
 //
 // Errors are `path: what: reason`: kIo for trouble with the disk or with other programs, kData for
 // a file that is damaged, no database, or of other tables, kExists for a broken UNIQUE, and
@@ -44,7 +43,7 @@ class Connection {
   sqlite3* get() const { return database_.get(); }
 
  private:
-  friend class Statement;
+  friend class SqlStatement;
 
   struct Close {
     void operator()(sqlite3* database) const;
@@ -72,12 +71,12 @@ struct Blob {
 
 /// A statement of a connection, which outlives it. Strings are bound without a copy and live until
 /// its last step.
-class Statement {
+class SqlStatement {
  public:
   template <typename... Values>
-  static Result<Statement> Make(const Connection& connection, const std::string& sql,
-                                const Values&... values) {
-    Statement statement = FEDGEN_TRY(Prepare(connection, sql));
+  static Result<SqlStatement> Make(const Connection& connection, const std::string& sql,
+                                   const Values&... values) {
+    SqlStatement statement = FEDGEN_TRY(Prepare(connection, sql));
     FEDGEN_TRY(statement.Bind(values...));
     return statement;
   }
@@ -101,14 +100,14 @@ class Statement {
   std::optional<double> Real(int column) const;
   std::string Bytes(int column) const;  // of text or bytes, which may hold zeros; empty for NULL
 
-  Statement(Statement&& other) noexcept = default;
-  Statement& operator=(Statement&&) = delete;
-  ~Statement();
+  SqlStatement(SqlStatement&& other) noexcept = default;
+  SqlStatement& operator=(SqlStatement&&) = delete;
+  ~SqlStatement();
 
  private:
-  Statement(const Connection& connection, Connection::Prepared prepared)
+  SqlStatement(const Connection& connection, Connection::Prepared prepared)
       : connection_(&connection), statement_(std::move(prepared)) {}
-  static Result<Statement> Prepare(const Connection& connection, const std::string& sql);
+  static Result<SqlStatement> Prepare(const Connection& connection, const std::string& sql);
   void Reset();
   bool BindOne(int parameter, std::int64_t value);
   bool BindOne(int parameter, const std::optional<double>& value);

@@ -105,10 +105,10 @@ Result<void> SyncDirectoryOf(const std::string& path, const std::string& file) {
 
 // The schema of a file that is a store or may become one.
 Result<int> SchemaOf(const Connection& connection) {
-  Statement statement = FEDGEN_TRY(
-      Statement::Make(connection,
-                      "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema)"
-                      " FROM pragma_application_id, pragma_user_version"));
+  SqlStatement statement = FEDGEN_TRY(
+      SqlStatement::Make(connection,
+                         "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema)"
+                         " FROM pragma_application_id, pragma_user_version"));
   FEDGEN_TRY(statement.Step());
   const std::int64_t application = statement.Integer(0);
   const std::int64_t version = statement.Integer(1);
@@ -136,7 +136,7 @@ Result<void> MoveUp(const Connection& connection) {
 
 // Better now than in the middle of a run.
 Result<void> CheckDamage(const Connection& connection) {
-  Statement statement = FEDGEN_TRY(Statement::Make(connection, "PRAGMA quick_check(1)"));
+  SqlStatement statement = FEDGEN_TRY(SqlStatement::Make(connection, "PRAGMA quick_check(1)"));
   FEDGEN_TRY(statement.Step());
   const std::string found = statement.Bytes(0);
   if (found == "ok") return {};
@@ -144,7 +144,7 @@ Result<void> CheckDamage(const Connection& connection) {
 }
 
 Result<void> UseWriteAheadLog(const Connection& connection) {
-  Statement statement = FEDGEN_TRY(Statement::Make(connection, "PRAGMA journal_mode = WAL"));
+  SqlStatement statement = FEDGEN_TRY(SqlStatement::Make(connection, "PRAGMA journal_mode = WAL"));
   FEDGEN_TRY(statement.Step());
   if (statement.Bytes(0) == "wal") return {};
   return connection.Problem(ErrorCode::kIo, "cannot keep a write-ahead log on this file system");
@@ -182,16 +182,16 @@ class SqliteStore : public Store {
                       Printable(header.run, 80)));
     }
     Transaction transaction = FEDGEN_TRY(Transaction::BeginWriting(connection_));
-    Statement known = FEDGEN_TRY(
-        Statement::Make(connection_, "SELECT settings FROM runs WHERE name = ?", header.run));
+    SqlStatement known = FEDGEN_TRY(
+        SqlStatement::Make(connection_, "SELECT settings FROM runs WHERE name = ?", header.run));
     if (FEDGEN_TRY(known.Step())) {
       if (known.Bytes(0) == header.settings) return {};
       return connection_.Problem(
           ErrorCode::kExists, fmt::format("run = {}: was begun with other settings", header.run));
     }
-    Statement insert =
-        FEDGEN_TRY(Statement::Make(connection_, "INSERT INTO runs (name, settings) VALUES (?, ?)",
-                                   header.run, header.settings));
+    SqlStatement insert = FEDGEN_TRY(
+        SqlStatement::Make(connection_, "INSERT INTO runs (name, settings) VALUES (?, ?)",
+                           header.run, header.settings));
     FEDGEN_TRY(insert.Run());
     Reach("begin: before its commit");
     FEDGEN_TRY(transaction.Commit());
@@ -200,8 +200,8 @@ class SqliteStore : public Store {
   }
 
   Result<std::vector<RunHeader>> Runs() override {
-    Statement rows =
-        FEDGEN_TRY(Statement::Make(connection_, "SELECT name, settings FROM runs ORDER BY name"));
+    SqlStatement rows = FEDGEN_TRY(
+        SqlStatement::Make(connection_, "SELECT name, settings FROM runs ORDER BY name"));
     std::vector<RunHeader> runs;
     while (FEDGEN_TRY(rows.Step())) runs.push_back({rows.Bytes(0), rows.Bytes(1)});
     return runs;
@@ -209,12 +209,12 @@ class SqliteStore : public Store {
 
   Result<std::optional<StoredRun>> Load(const std::string& run) override {
     const Transaction transaction = FEDGEN_TRY(Transaction::BeginReading(connection_));
-    Statement header = FEDGEN_TRY(
-        Statement::Make(connection_, "SELECT id, settings FROM runs WHERE name = ?", run));
+    SqlStatement header = FEDGEN_TRY(
+        SqlStatement::Make(connection_, "SELECT id, settings FROM runs WHERE name = ?", run));
     if (!FEDGEN_TRY(header.Step())) return std::optional<StoredRun>();
     const std::int64_t id = header.Integer(0);
     StoredRun stored{{run, header.Bytes(1)}, "", 0, {}};
-    Statement snapshot = FEDGEN_TRY(Statement::Make(
+    SqlStatement snapshot = FEDGEN_TRY(SqlStatement::Make(
         connection_, "SELECT sequence, hash, state FROM snapshots WHERE run = ?", id));
     if (FEDGEN_TRY(snapshot.Step())) {
       stored.snapshot_sequence = snapshot.Integer(0);
@@ -223,7 +223,7 @@ class SqliteStore : public Store {
         return Damage(run, "its snapshot is not what was written");
       }
     }
-    Statement rows = FEDGEN_TRY(Statement::Make(
+    SqlStatement rows = FEDGEN_TRY(SqlStatement::Make(
         connection_, std::string(kSelectMessages) + "sequence > ? ORDER BY sequence", id,
         stored.snapshot_sequence));
     stored.messages = FEDGEN_TRY(ReadMessages(run, rows));
@@ -243,7 +243,7 @@ class SqliteStore : public Store {
     Transaction transaction = FEDGEN_TRY(Transaction::BeginWriting(connection_));
     const std::int64_t id = FEDGEN_TRY(IdOf(run));
     std::int64_t last = FEDGEN_TRY(LastOf(id));
-    Statement insert = FEDGEN_TRY(Statement::Make(
+    SqlStatement insert = FEDGEN_TRY(SqlStatement::Make(
         connection_,
         "INSERT INTO messages (run, sequence, learner, step, hash, y, b, verdicts, signature,"
         " bytes, kind, answered, incumbent) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
@@ -284,13 +284,13 @@ class SqliteStore : public Store {
                                        sequence, first, last));
     }
     const std::string hash = Sha256Hex(snapshot);
-    Statement keep = FEDGEN_TRY(Statement::Make(
+    SqlStatement keep = FEDGEN_TRY(SqlStatement::Make(
         connection_,
         "INSERT OR REPLACE INTO snapshots (run, sequence, hash, state) VALUES (?, ?, ?, ?)", id,
         sequence, hash, Blob{snapshot}));
     FEDGEN_TRY(keep.Run());
     // Those up to the snapshot before have none.
-    Statement let_go = FEDGEN_TRY(Statement::Make(
+    SqlStatement let_go = FEDGEN_TRY(SqlStatement::Make(
         connection_,
         "UPDATE messages SET bytes = NULL WHERE run = ? AND sequence > ? AND sequence <= ?", id,
         first, sequence));
@@ -305,16 +305,16 @@ class SqliteStore : public Store {
                                                 LearnerId learner) override {
     const Transaction transaction = FEDGEN_TRY(Transaction::BeginReading(connection_));
     const std::int64_t id = FEDGEN_TRY(IdOf(run));
-    Statement rows = FEDGEN_TRY(
-        Statement::Make(connection_, std::string(kSelectMessages) + "learner = ? ORDER BY sequence",
-                        id, std::int64_t{learner.index()}));
+    SqlStatement rows = FEDGEN_TRY(SqlStatement::Make(
+        connection_, std::string(kSelectMessages) + "learner = ? ORDER BY sequence", id,
+        std::int64_t{learner.index()}));
     return ReadMessages(run, rows);
   }
 
   Result<std::vector<StoredMessage>> RowsOf(const std::string& run) override {
     const Transaction transaction = FEDGEN_TRY(Transaction::BeginReading(connection_));
     const std::int64_t id = FEDGEN_TRY(IdOf(run));
-    Statement rows = FEDGEN_TRY(Statement::Make(connection_, kSelectRows, id));
+    SqlStatement rows = FEDGEN_TRY(SqlStatement::Make(connection_, kSelectRows, id));
     return ReadMessages(run, rows);
   }
 
@@ -350,27 +350,28 @@ class SqliteStore : public Store {
   }
 
   Result<std::int64_t> IdOf(const std::string& run) const {
-    Statement statement =
-        FEDGEN_TRY(Statement::Make(connection_, "SELECT id FROM runs WHERE name = ?", run));
+    SqlStatement statement =
+        FEDGEN_TRY(SqlStatement::Make(connection_, "SELECT id FROM runs WHERE name = ?", run));
     if (FEDGEN_TRY(statement.Step())) return statement.Integer(0);
     return Mismatch(run, "there is no run of this name");
   }
 
   Result<std::int64_t> LastOf(std::int64_t id) const {
-    Statement statement = FEDGEN_TRY(
-        Statement::Make(connection_, "SELECT max(sequence) FROM messages WHERE run = ?", id));
+    SqlStatement statement = FEDGEN_TRY(
+        SqlStatement::Make(connection_, "SELECT max(sequence) FROM messages WHERE run = ?", id));
     FEDGEN_TRY(statement.Step());
     return statement.Integer(0);  // 0 for none
   }
 
   Result<std::int64_t> SnapshotOf(std::int64_t id) const {
-    Statement statement = FEDGEN_TRY(
-        Statement::Make(connection_, "SELECT max(sequence) FROM snapshots WHERE run = ?", id));
+    SqlStatement statement = FEDGEN_TRY(
+        SqlStatement::Make(connection_, "SELECT max(sequence) FROM snapshots WHERE run = ?", id));
     FEDGEN_TRY(statement.Step());
     return statement.Integer(0);  // 0 for none
   }
 
-  Result<std::vector<StoredMessage>> ReadMessages(const std::string& run, Statement& rows) const {
+  Result<std::vector<StoredMessage>> ReadMessages(const std::string& run,
+                                                  SqlStatement& rows) const {
     std::vector<StoredMessage> messages;
     while (FEDGEN_TRY(rows.Step())) {
       const std::int64_t learner = rows.Integer(1);
