@@ -137,6 +137,35 @@ TEST_F(FederationProgram, SaysWhatIsWrongInOneLine) {
   EXPECT_FALSE(std::filesystem::exists(directory_ / "g"));
 }
 
+// What keeps a learner from beginning is found before a Cloud is asked: none is there.
+TEST_F(FederationProgram, LooksAtItsDirectoryFirst) {
+  ASSERT_EQ(Run(fmt::format("up --config '{}' --out f --prepare-only", kConfig)).exit_code, 0);
+  const std::string learner =
+      "learner --cloud 127.0.0.1:1 --tls f/tls/learner-1 --id 1 --config f/mine/learner-1.toml ";
+  std::filesystem::create_directory(directory_ / "train");
+  std::ofstream(directory_ / "train/run.json") << "{}";
+  ExpectMistake(learner + "--out train", 7, "--out: train holds a run of fedgen train");
+  std::filesystem::create_directory(directory_ / "home");
+  std::ofstream(directory_ / "home/run.json") << "{}";
+  std::ofstream(directory_ / "home/shared.toml") << "";
+  ExpectMistake(learner + "--out home", 2, "--secret is required: the run in home");
+  // Who leaves is told when nobody hears it.
+  const Ran left = Run(learner + "--leave --deadline 0.2");
+  EXPECT_EQ(left.exit_code, 6) << left.err;
+  EXPECT_THAT(left.err, HasSubstr("fedgen: 127.0.0.1:1: nobody listens there"));
+}
+
+// The mistake of one of its processes is told as that process told it, with its exit code.
+TEST_F(FederationProgram, RepeatsWhatAProcessSaid) {
+  ASSERT_EQ(Run(fmt::format("up --config '{}' --out f --prepare-only", kConfig)).exit_code, 0);
+  std::ofstream(directory_ / "f/mine/learner-2.toml") << "[learner]\nwrlds = 5\n";
+  const Ran up = Run("up --resume f");
+  EXPECT_EQ(up.exit_code, 3) << up.err;
+  EXPECT_THAT(up.err, HasSubstr("\nfedgen: learner-2: f/mine/learner-2.toml:2: learner.wrlds: "
+                                "unknown key"));
+  EXPECT_THAT(up.err, HasSubstr("(exit code 3; all of it in f/learner-2.log)\n"));
+}
+
 // A port that is taken, and nothing made.
 TEST_F(FederationProgram, LooksAtItsPortFirst) {
   ASSERT_EQ(Run(fmt::format("up --config '{}' --out f --prepare-only", kConfig)).exit_code, 0);

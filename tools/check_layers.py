@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Fails if a file includes a room that is not to the left of its own (docs/architecture.md), or if
-a file or a room has grown too large.
+"""Fails if a file includes a room that is not to the left of its own (docs/architecture.md), if a
+file or a room has grown too large, or if two types have one name: the linker would take a function
+of one for the other's, without a word.
 
 --graph prints, for each room, the rooms it includes and how many of its includes name each.
 """
@@ -37,6 +38,9 @@ MOST_LINES = 600  # of a file that is no test
 MOST_STEMS = 15  # of a room; foo.h and foo.cc are one stem
 MOST_VERBS = 25  # of cli, which has one file per verb
 INCLUDE = re.compile(r'^\s*#include\s+[<"]([^>"]+)[>"]', re.MULTILINE)
+# A type of the namespace fedgen: not indented, and no mere declaration.
+TYPE = re.compile(r"^(?:struct|class|enum(?: class)?) (\w+)(?: final)?(?: : [^;]*)? \{", re.MULTILINE)
+HIDDEN = re.compile(r"^namespace \{$.*?^\}  // namespace$", re.MULTILINE | re.DOTALL)
 TEST = re.compile(r"_(test|testing|benchmark)$")
 
 
@@ -93,6 +97,22 @@ def problems(root):
                 yield f"{path}: includes cli, which only cli may"
 
 
+def types_of(path):
+    """Types that the linker can take for those of another file: not those of a namespace {}."""
+    return TYPE.findall(HIDDEN.sub("", path.read_text()))
+
+
+def name_problems(root):
+    homes = collections.defaultdict(list)
+    for path in sources(root, "fedgen/*/*.*"):
+        if not TEST.search(path.stem):
+            for name in types_of(path):
+                homes[name].append(str(path))
+    for name, paths in homes.items():
+        if len(paths) > 1:
+            yield f"{name} is a type of each of {', '.join(paths)}"
+
+
 def print_graph(root):
     edges = collections.Counter()
     for path in sources(root, "fedgen/*/*.*"):
@@ -111,7 +131,7 @@ def main():
     if "--graph" in sys.argv[1:]:
         print_graph(root)
         return 0
-    found = list(problems(root))
+    found = [*problems(root), *name_problems(root)]
     for problem in found:
         print(problem, file=sys.stderr)
     print(f"layers and sizes: {len(found)} problems")

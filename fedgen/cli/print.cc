@@ -34,6 +34,15 @@ ExitCode ExitCodeOf(ErrorCode code) {
   return ExitCode::kUsage;
 }
 
+ErrorCode ErrorCodeOf(int exit_code) {
+  for (const ErrorCode code :
+       {ErrorCode::kUsage, ErrorCode::kConfig, ErrorCode::kData, ErrorCode::kMismatch,
+        ErrorCode::kExists, ErrorCode::kMissed}) {
+    if (static_cast<int>(ExitCodeOf(code)) == exit_code) return code;
+  }
+  return ErrorCode::kIo;
+}
+
 int Complain(const Error& error) {
   // File names and values may hold anything; a message stays one harmless line.
   std::string line = error.message;

@@ -42,6 +42,8 @@ enum class ExitCode : int {
 };
 
 ExitCode ExitCodeOf(ErrorCode code);
+/// The code of an error that ended a program so; kIo if none does.
+ErrorCode ErrorCodeOf(int exit_code);
 
 /// Prints `fedgen: message` to stderr as one line and returns the exit code.
 int Complain(const Error& error);

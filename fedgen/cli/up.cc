@@ -7,6 +7,7 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <thread>
 #include <utility>
@@ -108,6 +109,17 @@ class UpView {
   Clock::time_point begin_, looked_{};
 };
 
+// What a process said last, as its error would be said here.
+std::string LastLineOf(const std::string& log) {
+  std::ifstream file(log);
+  std::string last;
+  for (std::string line; std::getline(file, line);) {
+    if (!line.empty()) last = line;
+  }
+  constexpr std::string_view kName = "fedgen: ";
+  return last.starts_with(kName) ? last.substr(kName.size()) : last;
+}
+
 // The processes of a federation, kept running until each has ended by itself.
 class Processes {
  public:
@@ -152,8 +164,10 @@ class Processes {
         PrintError("{} was ended by signal {}: started again, process {}\n", child.name,
                    WTERMSIG(status), newest_);
       } else if (WEXITSTATUS(status) != 0 || child.name == "cloud") {
-        return Error{ErrorCode::kIo, fmt::format("{} ended with exit code {}: see {}", child.name,
-                                                 WEXITSTATUS(status), LogOf(child.name))};
+        const std::string log = LogOf(child.name);
+        return Error{ErrorCodeOf(WEXITSTATUS(status)),
+                     fmt::format("{}: {} (exit code {}; all of it in {})", child.name,
+                                 LastLineOf(log), WEXITSTATUS(status), log)};
       }
     }
     return {};

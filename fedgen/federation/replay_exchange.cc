@@ -78,12 +78,20 @@ void ReplayExchange::Advance() {
     const bool is_known = IsWhole(event) || said_over_[next_];
     if (!is_said && !is_known) return;
     const Result<StepMessage> message = MessageAt(next_);
+    const int before = cloud_.state().answer.round;
     const Result<bool> heard = message ? Hear(*message, cloud_) : Result<bool>(message.error());
     if (!heard || !*heard) {
       failure_ = Error{
           ErrorCode::kMismatch,
           fmt::format("{}: {}", PlaceOf(event),
                       heard ? "does not follow from those before it" : heard.error().message)};
+      return;
+    }
+    if (AnsweredBy(*message, before, cloud_) != AnsweredRound{event.answered, event.incumbent}) {
+      failure_ = Error{ErrorCode::kMismatch,
+                       fmt::format("{}: the Cloud answers otherwise than the log says: the log was "
+                                   "altered, or is of another program",
+                                   PlaceOf(event))};
       return;
     }
     if (event.kind == "answered-again" && call != calls_.end()) call->second.answer.reset();

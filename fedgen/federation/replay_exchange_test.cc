@@ -238,6 +238,42 @@ TEST_F(ReplayTest, OfAnotherLearnerIsOneError) {
   for (std::thread& thread : threads) thread.join();
 }
 
+// What learners heard is part of the log: another round or incumbent there is not believed.
+TEST_F(ReplayTest, OfAnAlteredAnswerIsOneError) {
+  case_ = {"rounds", {.rounds = 4}, true};
+  Serve();
+  RunAll(
+      [&](std::uint32_t, std::unique_ptr<Host>& host) {
+        LoopExchange exchange(*loop_);
+        return RunToEnd(*host, exchange);
+      },
+      hosts_, ends_);
+  loop_.reset();
+  const RunLog whole = *ReadRunLog(*store_, "run");
+  const ServedSettings settings = Settings();
+  const auto ends_with = [&](const std::function<void(LogEvent&)>& alter) {
+    RunLog log = whole;
+    const auto answer = std::ranges::find(log.events, 2, &LogEvent::answered);
+    EXPECT_NE(answer, log.events.end());
+    alter(*answer);
+    Cloud cloud(settings.options, settings.learners, settings.race_seed);
+    ReplayExchange exchange(log, "log.jsonl", cloud);
+    std::vector<std::thread> threads;
+    for (std::uint32_t i = 0; i < kSpreadLearners; ++i) {
+      threads.emplace_back([&, i] {
+        const Result<std::string> end = RunToEnd(*MakeHost(i), exchange);
+        ASSERT_FALSE(end);
+        EXPECT_THAT(end.error().message, HasSubstr("round 2: the Cloud answers otherwise"));
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  };
+  ends_with([](LogEvent& event) { event.incumbent = Sha256Hex("other"); });
+  ends_with([](LogEvent& event) { event.incumbent.clear(); });
+  ends_with([](LogEvent& event) { event.answered = 3; });
+  ends_with([](LogEvent& event) { event.answered = 0, event.incumbent.clear(); });
+}
+
 // However much of it there is: nobody waits for what will not come.
 TEST_F(ReplayTest, OfARunThatWasNotOverEndsWhereTheLogDoes) {
   case_ = {"rounds", {.rounds = 4}, true};

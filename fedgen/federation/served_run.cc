@@ -134,22 +134,6 @@ Result<void> ServedRun::Revoke(LearnerId learner) {
   return Control(ControlMessage::Kind::kRevoked, learner);
 }
 
-// What was answered by what was just heard: to everybody, or to the one it is about.
-std::optional<RoundAnswer> ServedRun::AnsweredHere(const StepMessage& message,
-                                                   int answered_before) const {
-  const CloudState& state = cloud_.state();
-  if (state.answer.round != answered_before) return state.answer;
-  if (const auto* round = std::get_if<RoundMessage>(&message)) {
-    return cloud_.AnswerTo(round->learner, round->round);
-  }
-  const auto* control = std::get_if<ControlMessage>(&message);
-  if (control == nullptr || control->kind != ControlMessage::Kind::kAnsweredAgain) {
-    return std::nullopt;
-  }
-  const Member* member = FindMember(state.members, control->learner);
-  return cloud_.AnswerTo(control->learner, (member->step + 1) / 2);
-}
-
 void ServedRun::Keep(const StepMessage& message, int step, int answered_before) {
   StoredMessage kept;
   kept.sequence = ++sequence_;
@@ -158,10 +142,9 @@ void ServedRun::Keep(const StepMessage& message, int step, int answered_before) 
   kept.step = step == kNoStep ? static_cast<int>(-sequence_) : step;
   kept.bytes = StepToBytes(message);
   kept.kind = KindOf(message);
-  if (const std::optional<RoundAnswer> answer = AnsweredHere(message, answered_before)) {
-    kept.answered = answer->round;
-    if (answer->incumbent) kept.incumbent = answer->incumbent->hash;
-  }
+  AnsweredRound answered = AnsweredBy(message, answered_before, cloud_);
+  kept.answered = answered.round;
+  kept.incumbent = std::move(answered.incumbent);
   if (const auto* round = std::get_if<RoundMessage>(&message); round && round->submission) {
     kept.y = round->submission->y;
     kept.b = round->submission->b;

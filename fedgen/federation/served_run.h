@@ -88,7 +88,6 @@ class ServedRun {
         snapshot_bytes_(snapshot_bytes) {}
   Result<void> GoOn(const StoredRun& stored);
   void Keep(const StepMessage& message, int step, int answered_before);
-  std::optional<RoundAnswer> AnsweredHere(const StepMessage& message, int answered_before) const;
   Result<void> Control(ControlMessage::Kind kind, LearnerId learner);
 
   std::string name_;

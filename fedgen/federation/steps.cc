@@ -27,6 +27,21 @@ std::optional<Farewell> FarewellTo(const Cloud& cloud, LearnerId learner) {
   return Farewell{};
 }
 
+std::optional<RoundAnswer> RoundAnsweredBy(const StepMessage& message, int before,
+                                           const Cloud& cloud) {
+  const CloudState& state = cloud.state();
+  if (state.answer.round != before) return state.answer;
+  if (const auto* round = std::get_if<RoundMessage>(&message)) {
+    return cloud.AnswerTo(round->learner, round->round);
+  }
+  const auto* control = std::get_if<ControlMessage>(&message);
+  if (control == nullptr || control->kind != ControlMessage::Kind::kAnsweredAgain) {
+    return std::nullopt;
+  }
+  const Member* member = FindMember(state.members, control->learner);
+  return cloud.AnswerTo(control->learner, (member->step + 1) / 2);
+}
+
 constexpr std::size_t kFirstControl = std::variant_size_v<StepMessage> - 1;
 
 }  // namespace
@@ -80,6 +95,12 @@ std::optional<StepAnswer> AnswerOf(const Cloud& cloud, const StepMessage& messag
                  [&](const LeaveMessage& m) { return wrap(FarewellTo(cloud, m.learner)); },
                  [](const ControlMessage&) { return std::optional<StepAnswer>(); }},
       message);
+}
+
+AnsweredRound AnsweredBy(const StepMessage& message, int before, const Cloud& cloud) {
+  const std::optional<RoundAnswer> answer = RoundAnsweredBy(message, before, cloud);
+  if (!answer) return {};
+  return {answer->round, answer->incumbent ? answer->incumbent->hash : ""};
 }
 
 std::string StepToBytes(const StepMessage& message) {

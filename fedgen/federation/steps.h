@@ -48,6 +48,16 @@ Result<bool> Hear(const StepMessage& message, Cloud& cloud);
 /// What there is to answer; nothing while somebody is still to be heard.
 std::optional<StepAnswer> AnswerOf(const Cloud& cloud, const StepMessage& message);
 
+/// Which round was answered by hearing a message: to everybody, or to the one it is about.
+struct AnsweredRound {
+  int round = 0;            // 0 for none
+  std::string incumbent{};  // its hash in that answer; empty for none
+
+  bool operator==(const AnsweredRound&) const = default;
+};
+/// `before` is cloud.state().answer.round before it was heard.
+AnsweredRound AnsweredBy(const StepMessage& message, int before, const Cloud& cloud);
+
 /// As bytes and back: which of them it is, then its fields.
 std::string StepToBytes(const StepMessage& message);
 Result<StepMessage> StepFromBytes(std::string_view bytes);

@@ -59,6 +59,23 @@ Result<LearnerRun> Begin(const LearnerRunSettings& settings, const Entered& ente
       std::move(local), {settings.learner, secret}, entered.run, settings.certifying, false};
 }
 
+// That a directory with a run in it is one to go on with.
+Result<void> CheckHome(const LearnerRunSettings& settings, const std::string& directory) {
+  if (!Exists(RunFiles(directory).Identity())) return {};
+  if (!IsLearnersHome(directory)) {
+    return Error{ErrorCode::kExists,
+                 fmt::format("--out: {} holds a run of fedgen train and was left as it is; a "
+                             "learner of a federation has a directory of its own",
+                             directory)};
+  }
+  if (settings.secret.empty() && !Exists(SecretPath(directory))) {
+    return Error{ErrorCode::kUsage,
+                 fmt::format("--secret is required: the run in {} was begun with one elsewhere",
+                             directory)};
+  }
+  return {};
+}
+
 Result<LearnerRun> GoOn(const LearnerRunSettings& settings, const Entered& entered, Config config,
                         const std::string& directory) {
   LocalRun local = FEDGEN_TRY(ReopenRun(directory));
@@ -83,7 +100,9 @@ Result<LearnerRun> GoOn(const LearnerRunSettings& settings, const Entered& enter
 bool IsLearnersHome(const std::string& directory) { return Exists(SharedPath(directory)); }
 
 Result<LearnerRun> EnterRun(const LearnerRunSettings& settings, RemoteExchange& exchange) {
-  FEDGEN_TRY(CheckOwn(settings.own));  // before anybody is asked
+  // Before anybody is asked.
+  FEDGEN_TRY(CheckOwn(settings.own));
+  if (!settings.directory.empty()) FEDGEN_TRY(CheckHome(settings, settings.directory));
   const std::string expected = FEDGEN_TRY(Expected(settings));
   const Entered entered =
       FEDGEN_TRY(exchange.Enter(settings.learner, {settings.run, kVersion, expected}));
@@ -93,9 +112,11 @@ Result<LearnerRun> EnterRun(const LearnerRunSettings& settings, RemoteExchange& 
       settings.directory.empty()
           ? fmt::format("runs/{}-learner{}", entered.run, settings.learner.name())
           : settings.directory;
-  return Exists(RunFiles(directory).Identity())
-             ? GoOn(settings, entered, std::move(config), directory)
-             : Begin(settings, entered, std::move(config), directory);
+  if (!Exists(RunFiles(directory).Identity())) {
+    return Begin(settings, entered, std::move(config), directory);
+  }
+  FEDGEN_TRY(CheckHome(settings, directory));
+  return GoOn(settings, entered, std::move(config), directory);
 }
 
 namespace {

@@ -462,8 +462,10 @@ Result<Place> PlaceOf(const std::string& url) {
   return Place{path, file.string()};
 }
 
+std::string LockOf(const Place& place) { return place.file + ".lock"; }
+
 Result<Descriptor> Lock(const Place& place) {
-  const std::string name = place.file + ".lock";
+  const std::string name = LockOf(place);
   Descriptor lock(::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kOwnerOnly));
   if (!lock.is_open()) return IoError(place.path + ".lock", "cannot open");
   if (::flock(lock.value(), LOCK_EX | LOCK_NB) == 0) return lock;
@@ -491,15 +493,28 @@ Result<void> LetOnlyOwnerRead(const Place& place) {
   return {};
 }
 
-}  // namespace
-
-Result<std::unique_ptr<Store>> OpenStore(const std::string& url) {
-  const Place place = FEDGEN_TRY(PlaceOf(url));
-  Descriptor lock = FEDGEN_TRY(Lock(place));
+// A file that is a store, or was not there.
+Result<Connection> OpenOrMake(const Place& place) {
   FEDGEN_TRY(MakeIfMissing(place));
   Connection connection =
       FEDGEN_TRY(Connection::Open(place.path, place.file, SQLITE_OPEN_READWRITE));
   FEDGEN_TRY(SchemaOf(connection));  // before anything is changed: the file may be another's
+  return connection;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Store>> OpenStore(const std::string& url) {
+  const Place place = FEDGEN_TRY(PlaceOf(url));
+  std::error_code code;
+  const bool had_lock = std::filesystem::exists(LockOf(place), code);
+  Descriptor lock = FEDGEN_TRY(Lock(place));
+  Result<Connection> opened = OpenOrMake(place);
+  if (!opened) {
+    if (!had_lock) ::unlink(LockOf(place).c_str());  // what is no store gets none
+    return opened.error();
+  }
+  Connection connection = *std::move(opened);
   FEDGEN_TRY(LetOnlyOwnerRead(place));
   FEDGEN_TRY(UseWriteAheadLog(connection));
   // Debian's SQLite writes zeros over what is let go; FAST: not where that is one more write.

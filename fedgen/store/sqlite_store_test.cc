@@ -357,6 +357,10 @@ TEST(SqliteStore, OfANewerSchemaOrAnotherProgramIsLeftAlone) {
     ExpectError(open(UrlOf(directory.Path("no/a.db"))), ErrorCode::kIo, "a.db");
     ExpectError(open(UrlOf(directory.path())), ErrorCode::kIo, "cannot open");
   }
+  // Nothing is left beside what is no store.
+  for (const std::string& path : {newer, other, text, long_text, directory.path()}) {
+    EXPECT_NE(::access((path + ".lock").c_str(), F_OK), 0) << path;
+  }
 }
 
 // One altered bit anywhere is either seen when it is opened or read, or is in what is not used.
