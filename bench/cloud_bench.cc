@@ -144,7 +144,7 @@ struct LoadSize {
 
 struct LoadServers {
   People people;
-  ServerProcess echo, waiting, cloud;
+  ServerProcess echo, waiting, cloud, whole;
 };
 
 Result<LoadServers> StartLoad(const LoadSize& size, const Scratch& scratch) {
@@ -152,10 +152,14 @@ Result<LoadServers> StartLoad(const LoadSize& size, const Scratch& scratch) {
   ServerProcess echo = FEDGEN_TRY(ServerProcess::Start({ServerKind::kEcho, people.server}));
   ServerProcess waiting =
       FEDGEN_TRY(ServerProcess::Start({ServerKind::kWaitingEcho, people.server, size.learners}));
-  ServerProcess cloud =
-      FEDGEN_TRY(ServerProcess::Start({ServerKind::kCloud, people.server, size.learners, size.runs,
-                                       kParameters, scratch.Path("load.db")}));
-  return LoadServers{std::move(people), std::move(echo), std::move(waiting), std::move(cloud)};
+  const auto start_cloud = [&](const char* store) {
+    return ServerProcess::Start({ServerKind::kCloud, people.server, size.learners, size.runs,
+                                 kParameters, scratch.Path(store)});
+  };
+  ServerProcess cloud = FEDGEN_TRY(start_cloud("load.db"));
+  ServerProcess whole = FEDGEN_TRY(start_cloud("whole.db"));
+  return LoadServers{std::move(people), std::move(echo), std::move(waiting), std::move(cloud),
+                     std::move(whole)};
 }
 
 // Turn by turn, so that what else the machine does hits all alike.
@@ -175,26 +179,30 @@ Result<void> RunLoad(const LoadSize& size, LoadServers& servers) {
       "turns of {} requests\n",
       size.learners, size.runs == 1 ? "one run" : fmt::format("{} runs", size.runs), kParameters,
       size.turns, 2 * size.rounds * static_cast<int>(size.learners));
-  const auto contestant = [&](const char* name, ServerProcess& server, bool is_echo) {
+  const auto contestant = [&](const char* name, ServerProcess& server, LoadKind kind) {
     return Contestant{
         name, server,
-        LoadClient(server.port(), is_echo, servers.people.learners, kParameters, size.runs)};
+        LoadClient(server.port(), kind, servers.people.learners, kParameters, size.runs)};
   };
-  Contestant echo = contestant("echo", servers.echo, true);
-  Contestant waiting = contestant("waiting echo", servers.waiting, true);
-  Contestant cloud = contestant("Cloud", servers.cloud, false);
-  for (Contestant* one : {&echo, &waiting, &cloud}) {
+  Contestant echo = contestant("echo", servers.echo, LoadKind::kEcho);
+  Contestant waiting = contestant("waiting echo", servers.waiting, LoadKind::kEcho);
+  Contestant cloud = contestant("Cloud", servers.cloud, LoadKind::kCloud);
+  Contestant whole = contestant("whole Cloud", servers.whole, LoadKind::kWholeCloud);
+  const auto all = {&echo, &waiting, &cloud, &whole};
+  for (Contestant* one : all) {
     FEDGEN_TRY(one->client.Join());
     FEDGEN_TRY(one->client.Rounds(20));  // to get warm
   }
   const std::int64_t before = servers.cloud.Resident();
   for (int turn = 0; turn < size.turns; ++turn) {
-    for (Contestant* one : {&echo, &waiting, &cloud}) FEDGEN_TRY(one->Turn(size.rounds));
+    for (Contestant* one : all) FEDGEN_TRY(one->Turn(size.rounds));
   }
   fmt::print("medians\n");
-  for (const Contestant* one : {&echo, &waiting, &cloud}) one->Print(one->Medians());
+  for (const Contestant* one : all) one->Print(one->Medians());
   const double ratio = RatioOf(cloud, echo);
   fmt::print("; the aim is at least {:.2f}: {}\n", kAim, ratio >= kAim ? "reached" : "missed");
+  RatioOf(whole, echo);
+  fmt::print(": if every answer brings the incumbent's policy, as the echo does\n");
   RatioOf(waiting, echo);
   fmt::print(": what it costs to wait for everybody\n");
   RatioOf(cloud, waiting);
@@ -228,7 +236,7 @@ Result<Crowd> StartCrowd(std::uint32_t learners, const Scratch& scratch) {
 
 Result<void> RunCrowd(int rounds, const Crowd& crowd) {
   const auto learners = static_cast<std::int64_t>(crowd.people.learners.size());
-  LoadClient client(crowd.cloud.port(), false, crowd.people.learners, kParameters, 1);
+  LoadClient client(crowd.cloud.port(), LoadKind::kCloud, crowd.people.learners, kParameters, 1);
   const LoadTurn join = FEDGEN_TRY(client.Join());
   fmt::print(
       "learners: {} with certificates and connections of their own; connected and joined in {:.2f} "

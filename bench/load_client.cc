@@ -153,7 +153,7 @@ class Talker {
   bool is_echo_;
   std::vector<float> theta_;
   std::string hash_;
-  std::string incumbent_;  // hash of the policy that every round is answered with
+  std::string incumbent_;  // hash of the policy that every round is answered with, or not said
   int round_ = 0;
   std::deque<Message> messages_;
   std::optional<grpc::GenericStub> stub_;
@@ -198,7 +198,7 @@ struct LoadClient::Parts {
   }
 };
 
-LoadClient::LoadClient(int port, bool is_echo, const std::vector<TlsIdentity>& identities,
+LoadClient::LoadClient(int port, LoadKind kind, const std::vector<TlsIdentity>& identities,
                        std::uint64_t num_parameters, std::uint32_t runs)
     : parts_(std::make_unique<Parts>()) {
   std::uint32_t index = 0;
@@ -206,8 +206,12 @@ LoadClient::LoadClient(int port, bool is_echo, const std::vector<TlsIdentity>& i
   for (const TlsIdentity& tls : identities) {
     const LearnerId id(index++);
     const std::string run = LoadRunOf(id, runs);
-    if (!incumbents.contains(run)) incumbents[run] = HashOf(ThetaOf(id, num_parameters));
-    parts_->talkers.emplace_back(id, run, incumbents[run], port, is_echo, tls, num_parameters);
+    if (!incumbents.contains(run)) {
+      const bool says_it = kind != LoadKind::kWholeCloud;
+      incumbents[run] = says_it ? HashOf(ThetaOf(id, num_parameters)) : "";
+    }
+    parts_->talkers.emplace_back(id, run, incumbents[run], port, kind == LoadKind::kEcho, tls,
+                                 num_parameters);
   }
 }
 

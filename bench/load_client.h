@@ -26,10 +26,17 @@ struct LoadTurn {
   double Percentile(double share) const;
 };
 
+/// Whom it talks to.
+enum class LoadKind {
+  kEcho,
+  kCloud,       // learners say which incumbent they have, and are not told its policy again
+  kWholeCloud,  // learners that were just started: they say nothing, and are told all
+};
+
 class LoadClient {
  public:
   /// Learner i has identities[i]; policies have num_parameters each.
-  LoadClient(int port, bool is_echo, const std::vector<TlsIdentity>& identities,
+  LoadClient(int port, LoadKind kind, const std::vector<TlsIdentity>& identities,
              std::uint64_t num_parameters, std::uint32_t runs);
   ~LoadClient();
   LoadClient(LoadClient&&) noexcept;

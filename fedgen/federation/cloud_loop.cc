@@ -24,76 +24,104 @@ CloudLoop::CloudLoop(std::vector<ServedRun> runs, Duration patience, CloudWatche
     served.told = std::move(told);
     runs_.emplace(std::move(name), std::move(served));
   }
-  thread_ = std::thread([this] { Work(); });
+  thread_ = std::thread([this] { MindTheClock(); });
 }
 
+// Who works has it all done when it rests. Nobody has been told of what is not saved then; but who
+// comes back need not say it again.
 void CloudLoop::Stop() {
   {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     ending_ = true;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return !working_; });
   }
-  changed_.notify_one();
   if (thread_.joinable()) thread_.join();
+  for (auto& [name, served] : runs_) (void)Save(served.run);
+  Dismiss();
+}
+
+// Leaves something to be done, and says whether the loop took it. Whoever finds nobody at work does
+// it, and what else comes meanwhile.
+template <typename T>
+bool CloudLoop::Bring(std::vector<T> Brought::* where, T& what) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (ending_) return false;
+    (brought_.*where).push_back(std::move(what));
+    if (working_) return true;
+    working_ = true;
+  }
+  Work();
+  return true;
 }
 
 void CloudLoop::Post(StepCall call) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (!ending_) {
-      posted_.push_back(std::move(call));
-      if (posted_.size() == 1) changed_.notify_one();  // for those before it has woken up already
-      return;
-    }
-  }
-  Refuse(call);
+  if (!Bring(&Brought::calls, call)) Refuse(call);
 }
 
 void CloudLoop::PostStatus(StatusReply reply) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (!ending_) {
-      asking_.push_back(std::move(reply));
-      changed_.notify_one();
-      return;
-    }
-  }
-  reply(std::nullopt);
+  if (!Bring(&Brought::asking, reply)) reply(std::nullopt);
 }
 
-void CloudLoop::Revoke(LearnerId learner) {
-  {
-    const std::lock_guard lock(mutex_);
-    revoked_.push_back(learner);
-  }
-  changed_.notify_one();
-}
+void CloudLoop::Revoke(LearnerId learner) { (void)Bring(&Brought::revoked, learner); }
 
 void CloudLoop::Work() {
-  while (true) {
-    std::vector<StepCall> calls = Take();
-    std::vector<LearnerId> revoked;
-    {
-      const std::lock_guard lock(mutex_);
-      if (ending_ && calls.empty() && posted_.empty()) break;
-      revoked = std::exchange(revoked_, {});
-    }
-    for (auto& [name, served] : runs_) {
-      for (const LearnerId learner : revoked) (void)served.run.Revoke(learner);
-    }
-    HearAll(std::move(calls));
-    const TimePoint now = std::chrono::steady_clock::now();
-    for (auto& [name, served] : runs_) {
-      LeaveOutSilent(served, now);
-      Answer(served, now);
-      served.run.Tidy();  // while those who were answered are busy
-      Watch(served, now);
-    }
-    TellStatus();
+  do {
+    WorkOnce();
+  } while (!Rest());
+}
+
+void CloudLoop::WorkOnce() {
+  Brought brought;
+  {
+    const std::lock_guard lock(mutex_);
+    brought = std::exchange(brought_, {});
   }
-  // Nobody has been told of what is not saved now; but who comes back need not say it again.
-  for (auto& [name, served] : runs_) (void)Save(served.run);
-  TellStatus();
-  Dismiss();
+  for (auto& [name, served] : runs_) {
+    for (const LearnerId learner : brought.revoked) (void)served.run.Revoke(learner);
+  }
+  HearAll(std::move(brought.calls));
+  const TimePoint now = std::chrono::steady_clock::now();
+  for (auto& [name, served] : runs_) {
+    LeaveOutSilent(served, now);
+    Answer(served, now);
+    served.run.Tidy();  // while those who were answered are busy
+    Watch(served, now);
+  }
+  TellStatus(brought.asking);
+}
+
+// Ends the work, unless something has come meanwhile.
+bool CloudLoop::Rest() {
+  const TimePoint next = NextEnd();
+  const std::lock_guard lock(mutex_);
+  if (!brought_.empty()) return false;
+  working_ = false;
+  next_ = next;
+  if (ending_ || next_ < minded_) changed_.notify_all();
+  return true;
+}
+
+// Works when the time has come for it and nobody else is there. While somebody is, the next time is
+// told at the end of that.
+void CloudLoop::MindTheClock() {
+  std::unique_lock lock(mutex_);
+  while (!ending_) {
+    if (!working_ && next_ <= std::chrono::steady_clock::now()) {
+      working_ = true;
+      lock.unlock();
+      Work();
+      lock.lock();
+      continue;
+    }
+    minded_ = working_ ? TimePoint::max() : next_;
+    if (minded_ == TimePoint::max()) {
+      changed_.wait(lock);
+    } else {
+      changed_.wait_until(lock, minded_);
+    }
+  }
 }
 
 std::optional<CloudLoop::TimePoint> CloudLoop::Served::End() const {
@@ -102,23 +130,14 @@ std::optional<CloudLoop::TimePoint> CloudLoop::Served::End() const {
   return *since + std::chrono::duration_cast<Duration>(std::chrono::duration<double>(patience));
 }
 
-// What has come; waits for it, but no longer than the first of those who wait has patience.
-std::vector<StepCall> CloudLoop::Take() {
-  TimePoint until = TimePoint::max();
+// When the first of those who wait has no more patience, or a run has none.
+CloudLoop::TimePoint CloudLoop::NextEnd() const {
+  TimePoint next = TimePoint::max();
   for (const auto& [name, served] : runs_) {
-    if (!served.waiting.empty()) until = std::min(until, served.waiting.front().until);
-    until = std::min(until, served.End().value_or(TimePoint::max()));
+    if (!served.waiting.empty()) next = std::min(next, served.waiting.front().until);
+    next = std::min(next, served.End().value_or(TimePoint::max()));
   }
-  const auto something = [this] {
-    return ending_ || !posted_.empty() || !asking_.empty() || !revoked_.empty();
-  };
-  std::unique_lock lock(mutex_);
-  if (until == TimePoint::max()) {
-    changed_.wait(lock, something);
-  } else {
-    changed_.wait_until(lock, until, something);
-  }
-  return std::exchange(posted_, {});
+  return next;
 }
 
 void CloudLoop::HearAll(std::vector<StepCall> calls) {
@@ -191,8 +210,8 @@ Result<void> CloudLoop::Save(ServedRun& run) const {
 // Nobody is answered before what was heard is on the disk.
 void CloudLoop::Answer(Served& served, TimePoint now) const {
   const bool impatient = !served.waiting.empty() && served.waiting.front().until <= now;
-  const bool later = !served.due && !impatient && !served.has_gone_on() &&
-                     served.run.unsaved_bytes() < kMostUnsaved;
+  const bool later =
+      !served.due && !impatient && !served.has_gone_on() && !served.run.has_much_to_save();
   const Result<void> saved = later ? Result<void>() : Save(served.run);
   if (watcher_ != nullptr && saved) {
     if (RunProgress progress = ProgressOf(served.run); progress != served.told) {
@@ -217,12 +236,7 @@ void CloudLoop::Answer(Served& served, TimePoint now) const {
   }
 }
 
-void CloudLoop::TellStatus() {
-  std::vector<StatusReply> asking;
-  {
-    const std::lock_guard lock(mutex_);
-    asking = std::exchange(asking_, {});
-  }
+void CloudLoop::TellStatus(const std::vector<StatusReply>& asking) const {
   if (asking.empty()) return;
   std::vector<RunStatus> all;
   all.reserve(runs_.size());

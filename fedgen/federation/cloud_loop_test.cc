@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <future>
+#include <thread>
 
 #include "fedgen/base/file_testing.h"
 
@@ -29,6 +31,10 @@ class MoodyStore final : public Store {
     return {};
   }
   Result<void> Compact(const std::string&, std::int64_t, const std::string&) override { return {}; }
+  Result<void> AppendInto(const std::string& run, std::span<const StoredMessage> messages,
+                          const std::string&) override {
+    return Append(run, messages);
+  }
   Result<std::vector<StoredMessage>> MessagesOf(const std::string&, LearnerId) override {
     return std::vector<StoredMessage>();
   }
@@ -74,6 +80,32 @@ TEST_F(CloudLoopTest, AnswersEverybodyWhenTheLastIsHeard) {
   EXPECT_THAT(store_.kept, ::testing::ElementsAre(1, 2));
 }
 
+// Who brings a message may be the one who answers all: from within an answer the next is said.
+TEST_F(CloudLoopTest, IsPostedToFromItsOwnAnswers) {
+  Start(std::chrono::hours(1));
+  std::promise<void> done;
+  std::atomic<int> heard = 0;
+  const auto submit = [&](LearnerId learner) {
+    loop_->Post({"run", RoundMessage{learner, 1, {}, {}, {}, {}, 7}, [&](const Answered& answer) {
+                   EXPECT_TRUE(answer && answer->has_value());
+                   if (++heard == 2) done.set_value();
+                 }});
+  };
+  std::vector<std::thread> threads;
+  for (const LearnerId learner : {LearnerId(0), LearnerId(1)}) {
+    threads.emplace_back([&, learner] {
+      loop_->Post({"run", JoinMessage{learner, {1}}, [&, learner](const Answered& answer) {
+                     EXPECT_TRUE(answer && answer->has_value());
+                     submit(learner);
+                   }});
+    });
+  }
+  done.get_future().wait();
+  for (std::thread& thread : threads) thread.join();
+  loop_->Stop();
+  EXPECT_THAT(store_.kept, ::testing::ElementsAre(1, 2, 3, 4));
+}
+
 TEST_F(CloudLoopTest, TellsWhoWaitsTooLongToAskAgain) {
   Start(std::chrono::milliseconds(1));
   const Answered answer = Say(Join(0)).get();
@@ -106,7 +138,7 @@ TEST_F(CloudLoopTest, AcknowledgesNothingThatIsNotOnTheDisk) {
 
 // Who cannot be answered yet need not be on the disk yet; but not everything is left to the end.
 TEST_F(CloudLoopTest, WritesWhenSomebodyIsToBeToldSomethingOrItIsMuch) {
-  const std::size_t numbers = CloudLoop::kMostUnsaved / sizeof(float) / 3;
+  const std::size_t numbers = ServedRun::kMuch / sizeof(float) / 3;
   std::vector<LearnerId> learners;
   for (std::uint32_t index = 0; index < 5; ++index) learners.emplace_back(index);
   std::vector<ServedRun> runs;

@@ -216,7 +216,7 @@ class Service final : public ServiceBase {
     grpc::ByteBuffer bytes;
   };
 
-  // From the loop's thread.
+  // By one thread at a time, as the loop answers.
   const grpc::ByteBuffer& Encoded(std::optional<StepAnswer> answer, const std::string& holds) {
     auto* const round = answer ? std::get_if<RoundAnswer>(&*answer) : nullptr;
     const bool is_held = round != nullptr && round->incumbent && round->incumbent->hash == holds;

@@ -16,7 +16,8 @@ namespace fedgen {
 
 // A run once more, in one process, from its log: the Cloud hears the same messages in the same
 // order, with what it decided itself between them, and every learner receives the answers that it
-// acted upon then, which must be those of the log. So learners and finalists have the bytes of that run, whatever came when.
+// acted upon then, which must be those of the log. So learners and finalists have the bytes of that
+// run, whatever came when.
 //
 //   ReplayExchange exchange(log, "log.jsonl", cloud);  // one, for all hosts
 //   host.Join(exchange), host.Round(exchange), ...     // of one learner each, in their own threads

@@ -23,6 +23,9 @@ Result<void> CheckSize(const StepMessage& message, std::uint64_t num_parameters)
                            join->learner.name(), join->theta.size(), num_parameters)};
 }
 
+// Bytes of messages. How large a snapshot is, is known when there was one.
+constexpr std::size_t kWorthASnapshot = std::size_t{1} << 16;
+
 // The step that a row is known by, together with its learner. What belongs to no step, and a round
 // that is closed once more, is known by its place in the sequence, below 0.
 int KeptStepOf(const Cloud& cloud, const StepMessage& message) {
@@ -155,17 +158,29 @@ void ServedRun::Keep(const StepMessage& message, int step, int answered_before) 
 
 Result<void> ServedRun::Save() {
   if (unsaved_.empty()) return {};
-  FEDGEN_TRY(store_->Append(name_, unsaved_));
-  since_snapshot_ += std::exchange(unsaved_bytes_, 0);
+  if (unsaved_bytes_ < std::max(snapshot_, std::min(kWorthASnapshot, snapshot_bytes_))) {
+    FEDGEN_TRY(store_->Append(name_, unsaved_));
+    since_snapshot_ += unsaved_bytes_;
+  } else {
+    const std::string snapshot = TakeSnapshot();
+    FEDGEN_TRY(store_->AppendInto(name_, unsaved_, snapshot));
+    since_snapshot_ = 0;
+  }
+  unsaved_bytes_ = 0;
   unsaved_.clear();
   return {};
+}
+
+std::string ServedRun::TakeSnapshot() {
+  std::string snapshot = CheckpointToBytes(CloudCheckpoint{fingerprint_, cloud_.state()});
+  snapshot_ = snapshot.size();
+  return snapshot;
 }
 
 // The messages are safe whether or not this succeeds; the next time it would be tried again.
 void ServedRun::Tidy() {
   if (!saved() || since_snapshot_ < std::max(snapshot_bytes_, snapshot_)) return;
-  const std::string snapshot = CheckpointToBytes(CloudCheckpoint{fingerprint_, cloud_.state()});
-  snapshot_ = snapshot.size();
+  const std::string snapshot = TakeSnapshot();
   if (store_->Compact(name_, sequence_, snapshot)) since_snapshot_ = 0;
 }
 

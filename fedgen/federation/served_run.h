@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -24,6 +25,9 @@ namespace fedgen {
 //
 // Nobody may be told anything before Save() has succeeded. An answer that is there when a message
 // is heard is the one to give: where the order of messages matters, a later one would be another.
+// What has come is written as messages, or, where the state that they lead to is smaller, as their
+// rows and a snapshot: policies of very many learners, of which the state has few.
+//
 // If it fails (a full disk) what was heard stays unsaved, and a later Save() keeps it: nothing need
 // be taken back, for nothing was answered.
 
@@ -67,8 +71,10 @@ class ServedRun {
   void Tidy();
   bool saved() const { return unsaved_.empty(); }
   std::size_t num_unsaved() const { return unsaved_.size(); }
-  /// Bytes of messages that are not on the disk.
-  std::size_t unsaved_bytes() const { return unsaved_bytes_; }
+  /// Whether to save what nobody is to be told of yet: twice the state, of which a part of what
+  /// comes then is written, and never less than kMuch.
+  bool has_much_to_save() const { return unsaved_bytes_ >= std::max(kMuch, 2 * snapshot_); }
+  static constexpr std::size_t kMuch = std::size_t{1} << 20;  // bytes of messages
   /// What there is to answer. Requires saved().
   std::optional<StepAnswer> AnswerTo(const StepMessage& message) const;
 
@@ -88,6 +94,7 @@ class ServedRun {
         snapshot_bytes_(snapshot_bytes) {}
   Result<void> GoOn(const StoredRun& stored);
   void Keep(const StepMessage& message, int step, int answered_before);
+  std::string TakeSnapshot();
   Result<void> Control(ControlMessage::Kind kind, LearnerId learner);
 
   std::string name_;

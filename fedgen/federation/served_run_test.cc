@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "fedgen/base/file_testing.h"
+#include "fedgen/base/hash.h"
 #include "fedgen/fuse/checkpoint.h"
 
 namespace fedgen {
@@ -14,16 +15,17 @@ std::string BytesOf(const ServedRun& run) {
   return CheckpointToBytes(CloudCheckpoint{"", run.cloud().state()});
 }
 
-// Policies so large that two make a snapshot: what comes after it leads on from there.
+// Two policies make a snapshot: what comes after it leads on from there.
 TEST(ServedRun, GoesOnFromASnapshotAndWhatCameAfterIt) {
   const TemporaryDirectory directory;
   const std::string url = "sqlite:" + directory.Path("cloud.db");
-  constexpr std::uint64_t kParameters = ServedRun::kSnapshotBytes / sizeof(float) * 3 / 4;
+  constexpr std::size_t kSnapshotBytes = 4000;
+  constexpr std::uint64_t kParameters = kSnapshotBytes / sizeof(float) * 3 / 4;
   const ServedSettings settings{"run", {.rounds = 2}, {LearnerId(0), LearnerId(1)}, kParameters};
   std::string expected;
   {
     const std::unique_ptr<Store> store = *OpenStore(url);
-    Result<ServedRun> run = ServedRun::Open(settings, *store);
+    Result<ServedRun> run = ServedRun::Open(settings, *store, kSnapshotBytes);
     ASSERT_TRUE(run) << run.error().message;
     for (const std::uint32_t learner : {0U, 1U}) {
       ASSERT_TRUE(run->Hear(JoinMessage{LearnerId(learner), std::vector<float>(kParameters, 1)}));
@@ -40,6 +42,51 @@ TEST(ServedRun, GoesOnFromASnapshotAndWhatCameAfterIt) {
   ASSERT_TRUE(stored);
   EXPECT_FALSE(stored->snapshot.empty());
   EXPECT_EQ(stored->messages.size(), 1U);
+  const Result<ServedRun> again = ServedRun::Open(settings, *store);
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(BytesOf(*again), expected);
+}
+
+// Of very many policies the state has few: it is written instead of them.
+TEST(ServedRun, WritesWhatIsLessMessagesOrTheStateThatTheyLeadTo) {
+  const TemporaryDirectory directory;
+  const std::string url = "sqlite:" + directory.Path("cloud.db");
+  constexpr std::uint64_t kParameters = 1000;
+  ServedSettings settings{"run", {.rounds = 2}, {}, kParameters};
+  for (std::uint32_t index = 0; index < 40; ++index) settings.learners.emplace_back(index);
+  std::string expected;
+  std::vector<std::string> hashes;
+  {
+    const std::unique_ptr<Store> store = *OpenStore(url);
+    Result<ServedRun> run = ServedRun::Open(settings, *store);
+    ASSERT_TRUE(run) << run.error().message;
+    const auto everybody_says = [&](const auto& message_of) {
+      for (const LearnerId learner : settings.learners) {
+        const StepMessage message = message_of(learner);
+        ASSERT_TRUE(run->Hear(message));
+        hashes.push_back(Sha256Hex(StepToBytes(message)));
+      }
+      ASSERT_TRUE(run->Save());
+      EXPECT_TRUE(run->saved());
+    };
+    const std::vector<float> theta(kParameters, 0.5F);
+    everybody_says([&](LearnerId id) { return JoinMessage{id, theta}; });
+    EXPECT_EQ((*store->Load("run"))->snapshot_sequence, 40);
+    everybody_says([&](LearnerId id) {
+      const Submission submission{id, 1, id, 0.5, 0.1, theta, HashOf(theta)};
+      return RoundMessage{id, 1, submission, {}, {}, {}, 7};
+    });
+    EXPECT_EQ((*store->Load("run"))->snapshot_sequence, 80);
+    EXPECT_TRUE((*store->Load("run"))->messages.empty());
+    everybody_says([&](LearnerId id) { return CloseMessage{id, 1, id}; });
+    EXPECT_EQ((*store->Load("run"))->snapshot_sequence, 80);
+    EXPECT_EQ((*store->Load("run"))->messages.size(), 40U);
+    expected = BytesOf(*run);
+  }
+  const std::unique_ptr<Store> store = *OpenStore(url);
+  const std::vector<StoredMessage> rows = *store->RowsOf("run");
+  ASSERT_EQ(rows.size(), hashes.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) EXPECT_EQ(rows[i].hash, hashes[i]) << i;
   const Result<ServedRun> again = ServedRun::Open(settings, *store);
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_EQ(BytesOf(*again), expected);

@@ -120,6 +120,11 @@ bool SqlStatement::BindOne(int parameter, const std::string& text) {
                              SQLITE_UTF8) == SQLITE_OK;
 }
 
+bool SqlStatement::BindOne(int parameter, const std::optional<Blob>& blob) {
+  if (blob) return BindOne(parameter, *blob);
+  return sqlite3_bind_null(statement_.get(), parameter) == SQLITE_OK;
+}
+
 bool SqlStatement::BindOne(int parameter, const Blob& blob) {
   return sqlite3_bind_blob64(statement_.get(), parameter, blob.bytes.data(), blob.bytes.size(),
                              nullptr) == SQLITE_OK;

@@ -113,6 +113,7 @@ class SqlStatement {
   bool BindOne(int parameter, const std::optional<double>& value);
   bool BindOne(int parameter, const std::string& text);
   bool BindOne(int parameter, const Blob& blob);
+  bool BindOne(int parameter, const std::optional<Blob>& blob);
 
   const Connection* connection_;
   Connection::Prepared statement_;

@@ -237,68 +237,18 @@ class SqliteStore : public Store {
   }
 
   Result<void> Append(const std::string& run, std::span<const StoredMessage> messages) override {
-    FEDGEN_TRY(CheckWritable());
-    Reach("append: before it");
-    for (const StoredMessage& message : messages) FEDGEN_TRY(CheckMessage(run, message));
-    Transaction transaction = FEDGEN_TRY(Transaction::BeginWriting(connection_));
-    const std::int64_t id = FEDGEN_TRY(IdOf(run));
-    std::int64_t last = FEDGEN_TRY(LastOf(id));
-    SqlStatement insert = FEDGEN_TRY(SqlStatement::Make(
-        connection_,
-        "INSERT INTO messages (run, sequence, learner, step, hash, y, b, verdicts, signature,"
-        " bytes, kind, answered, incumbent) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
-    for (const StoredMessage& m : messages) {
-      if (m.sequence != last + 1) {
-        return Mismatch(run, fmt::format("sequence = {}: must be {}", m.sequence, last + 1));
-      }
-      const std::string hash = m.hash.empty() ? Sha256Hex(m.bytes) : m.hash;
-      FEDGEN_TRY(insert.Bind(id, m.sequence, std::int64_t{m.learner.index()}, std::int64_t{m.step},
-                             hash, m.y, m.b, Blob{m.verdicts}, Blob{m.signature}, Blob{m.bytes},
-                             m.kind, std::int64_t{m.answered}, m.incumbent));
-      if (Result<void> inserted = insert.Run(); !inserted) {
-        if (inserted.error().code != ErrorCode::kExists) return inserted;
-        return connection_.Problem(
-            ErrorCode::kExists,
-            fmt::format("{}: message {}: there is one of learner {} and step {}", run, m.sequence,
-                        m.learner.name(), m.step));
-      }
-      last = m.sequence;
-    }
-    Reach("append: before its commit");
-    FEDGEN_TRY(transaction.Commit());
-    Reach("append: after it");
-    return {};
+    return Write("append", run, messages, 0, nullptr);
   }
 
   Result<void> Compact(const std::string& run, std::int64_t sequence,
                        const std::string& snapshot) override {
-    FEDGEN_TRY(CheckWritable());
-    Reach("compact: before it");
-    FEDGEN_CHECK(!snapshot.empty(), "an empty snapshot of run {}", run);
-    Transaction transaction = FEDGEN_TRY(Transaction::BeginWriting(connection_));
-    const std::int64_t id = FEDGEN_TRY(IdOf(run));
-    const std::int64_t last = FEDGEN_TRY(LastOf(id));
-    const std::int64_t first = FEDGEN_TRY(SnapshotOf(id));
-    if (sequence < first || sequence > last) {
-      return Mismatch(run, fmt::format("snapshot after message {}: must be after one of {} to {}",
-                                       sequence, first, last));
-    }
-    const std::string hash = Sha256Hex(snapshot);
-    SqlStatement keep = FEDGEN_TRY(SqlStatement::Make(
-        connection_,
-        "INSERT OR REPLACE INTO snapshots (run, sequence, hash, state) VALUES (?, ?, ?, ?)", id,
-        sequence, hash, Blob{snapshot}));
-    FEDGEN_TRY(keep.Run());
-    // Those up to the snapshot before have none.
-    SqlStatement let_go = FEDGEN_TRY(SqlStatement::Make(
-        connection_,
-        "UPDATE messages SET bytes = NULL WHERE run = ? AND sequence > ? AND sequence <= ?", id,
-        first, sequence));
-    FEDGEN_TRY(let_go.Run());
-    Reach("compact: before its commit");
-    FEDGEN_TRY(transaction.Commit());
-    Reach("compact: after it");
-    return {};
+    return Write("compact", run, {}, sequence, &snapshot);
+  }
+
+  Result<void> AppendInto(const std::string& run, std::span<const StoredMessage> messages,
+                          const std::string& snapshot) override {
+    FEDGEN_CHECK(!messages.empty(), "no messages of run {}", run);
+    return Write("append into", run, messages, messages.back().sequence, &snapshot);
   }
 
   Result<std::vector<StoredMessage>> MessagesOf(const std::string& run,
@@ -332,6 +282,87 @@ class SqliteStore : public Store {
   }
   Error Damage(const std::string& run, std::string_view text) const {
     return connection_.Problem(ErrorCode::kData, fmt::format("{}: is damaged: {}", run, text));
+  }
+
+  // One transaction: messages, and a snapshot of the state after message `sequence` if there is
+  // one.
+  Result<void> Write(const char* what, const std::string& run,
+                     std::span<const StoredMessage> messages, std::int64_t sequence,
+                     const std::string* snapshot) {
+    FEDGEN_TRY(CheckWritable());
+    Reach(fmt::format("{}: before it", what));
+    for (const StoredMessage& message : messages) FEDGEN_TRY(CheckMessage(run, message));
+    Transaction transaction = FEDGEN_TRY(Transaction::BeginWriting(connection_));
+    const std::int64_t id = FEDGEN_TRY(IdOf(run));
+    const std::int64_t before = FEDGEN_TRY(LastOf(id));
+    std::int64_t last = before;
+    FEDGEN_TRY(Insert(run, id, messages, snapshot == nullptr, last));
+    if (snapshot != nullptr) {
+      const std::int64_t first = FEDGEN_TRY(KeepSnapshot(run, id, sequence, last, *snapshot));
+      FEDGEN_TRY(LetGo(id, first, std::min(sequence, before)));
+    }
+    Reach(fmt::format("{}: before its commit", what));
+    FEDGEN_TRY(transaction.Commit());
+    Reach(fmt::format("{}: after it", what));
+    return {};
+  }
+
+  // Messages after the last, which moves on.
+  Result<void> Insert(const std::string& run, std::int64_t id,
+                      std::span<const StoredMessage> messages, bool with_bytes,
+                      std::int64_t& last) {
+    if (messages.empty()) return {};
+    SqlStatement insert = FEDGEN_TRY(SqlStatement::Make(
+        connection_,
+        "INSERT INTO messages (run, sequence, learner, step, hash, y, b, verdicts, signature,"
+        " bytes, kind, answered, incumbent) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+    for (const StoredMessage& m : messages) {
+      if (m.sequence != last + 1) {
+        return Mismatch(run, fmt::format("sequence = {}: must be {}", m.sequence, last + 1));
+      }
+      const std::string hash = m.hash.empty() ? Sha256Hex(m.bytes) : m.hash;
+      std::optional<Blob> bytes;
+      if (with_bytes) bytes.emplace(Blob{m.bytes});
+      FEDGEN_TRY(insert.Bind(id, m.sequence, std::int64_t{m.learner.index()}, std::int64_t{m.step},
+                             hash, m.y, m.b, Blob{m.verdicts}, Blob{m.signature}, bytes, m.kind,
+                             std::int64_t{m.answered}, m.incumbent));
+      if (Result<void> inserted = insert.Run(); !inserted) {
+        if (inserted.error().code != ErrorCode::kExists) return inserted;
+        return connection_.Problem(
+            ErrorCode::kExists,
+            fmt::format("{}: message {}: there is one of learner {} and step {}", run, m.sequence,
+                        m.learner.name(), m.step));
+      }
+      last = m.sequence;
+    }
+    return {};
+  }
+
+  // Instead of the one before it; returns after which message that was.
+  Result<std::int64_t> KeepSnapshot(const std::string& run, std::int64_t id, std::int64_t sequence,
+                                    std::int64_t last, const std::string& snapshot) {
+    FEDGEN_CHECK(!snapshot.empty(), "an empty snapshot of run {}", run);
+    const std::int64_t first = FEDGEN_TRY(SnapshotOf(id));
+    if (sequence < first || sequence > last) {
+      return Mismatch(run, fmt::format("snapshot after message {}: must be after one of {} to {}",
+                                       sequence, first, last));
+    }
+    const std::string hash = Sha256Hex(snapshot);
+    SqlStatement keep = FEDGEN_TRY(SqlStatement::Make(
+        connection_,
+        "INSERT OR REPLACE INTO snapshots (run, sequence, hash, state) VALUES (?, ?, ?, ?)", id,
+        sequence, hash, Blob{snapshot}));
+    FEDGEN_TRY(keep.Run());
+    return first;
+  }
+
+  // Of the bytes of messages after the first up to the last. Those before have none.
+  Result<void> LetGo(std::int64_t id, std::int64_t first, std::int64_t last) {
+    SqlStatement let_go = FEDGEN_TRY(SqlStatement::Make(
+        connection_,
+        "UPDATE messages SET bytes = NULL WHERE run = ? AND sequence > ? AND sequence <= ?", id,
+        first, last));
+    return let_go.Run();
   }
 
   // What would not come back as it is, or could not be told from damage.

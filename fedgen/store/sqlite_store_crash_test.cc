@@ -188,7 +188,8 @@ bool IsEndOfBatch(std::int64_t sequence) {
 }
 
 // What a process that may be killed does: appends batch after batch, and keeps a snapshot after
-// some. It reports s when the messages up to s are acknowledged, and -s for a snapshot after s.
+// some, or with some. It reports s when the messages up to s are acknowledged, and -s for a
+// snapshot after s.
 void AppendForEver(const std::string& path, const std::function<void(std::int64_t)>& report) {
   const auto opened = OpenStore(UrlOf(path));
   if (!opened || !(*opened)->Begin({"r", ""})) return;
@@ -199,10 +200,13 @@ void AppendForEver(const std::string& path, const std::function<void(std::int64_
       (*run)->snapshot_sequence + static_cast<std::int64_t>((*run)->messages.size());
   while (true) {
     const std::int64_t end = EndOfBatch(last + 1);
-    if (!store.Append("r", MessagesFrom(last + 1, end))) return;
+    const std::vector<StoredMessage> batch = MessagesFrom(last + 1, end);
+    const bool both = end % 3 == 0;
+    if (!(both ? store.AppendInto("r", batch, SnapshotOf(end)) : store.Append("r", batch))) return;
     last = end;
     report(last);
-    if (last % 4 != 0) continue;
+    if (both) report(-last);
+    if (both || last % 4 != 0) continue;
     if (!store.Compact("r", last, SnapshotOf(last))) return;
     report(-last);
   }

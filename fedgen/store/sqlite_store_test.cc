@@ -123,6 +123,37 @@ TEST(SqliteStore, CompactLetsGoOfBytesAndKeepsRows) {
   EXPECT_THAT(LoadRun(*store).messages, IsEmpty());
 }
 
+// Messages whose bytes a snapshot has are rows like the others, and their bytes are never written.
+TEST(SqliteStore, AppendsIntoASnapshotAllOrNothing) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.Path("a.db");
+  const auto store = MustOpen(path);
+  ExpectOk(store->Begin({"r", ""}));
+  ExpectOk(store->Append("r", MessagesFrom(1, 2)));
+  std::vector<StoredMessage> messages = MessagesFrom(3, 5);
+  messages[1].hash.clear();
+  ExpectOk(store->AppendInto("r", messages, SnapshotOf(5)));
+  EXPECT_EQ(LoadRun(*store).snapshot, SnapshotOf(5));
+  EXPECT_EQ(LoadRun(*store).snapshot_sequence, 5);
+  EXPECT_THAT(LoadRun(*store).messages, IsEmpty());
+  std::vector<StoredMessage> rows;
+  for (const StoredMessage& message : MessagesFrom(1, 5)) rows.push_back(WithoutBytes(message));
+  EXPECT_EQ(*store->RowsOf("r"), rows);
+  EXPECT_EQ(NumberFrom(path, "SELECT count(*) FROM messages WHERE bytes IS NOT NULL"), 0);
+
+  messages = MessagesFrom(6, 7);
+  messages[1].learner = LearnerId(1);
+  messages[1].step = 1;
+  ExpectError(store->AppendInto("r", messages, SnapshotOf(7)), ErrorCode::kExists,
+              "message 7: there is one of learner 2 and step 1");
+  ExpectError(store->AppendInto("r", MessagesFrom(7, 7), SnapshotOf(7)), ErrorCode::kMismatch,
+              "sequence = 7: must be 6");
+  EXPECT_EQ(LoadRun(*store).snapshot, SnapshotOf(5));
+  EXPECT_EQ(*store->RowsOf("r"), rows);
+  ExpectOk(store->Append("r", MessagesFrom(6, 7)));
+  EXPECT_EQ(LoadRun(*store).messages, MessagesFrom(6, 7));
+}
+
 TEST(SqliteStore, RefusesWhatDoesNotFollowAndChangesNothing) {
   const TemporaryDirectory directory;
   const auto store = MustOpen(directory.Path("a.db"));

@@ -22,11 +22,12 @@ namespace fedgen {
 //   FEDGEN_TRY(store->Begin({"run-1", shared settings}));
 //   FEDGEN_TRY(store->Append("run-1", messages));             // on disk when it returns
 //   FEDGEN_TRY(store->Compact("run-1", 1000, state bytes));   // instead of messages 1..1000
+//   FEDGEN_TRY(store->AppendInto("run-1", messages, state bytes));   // both, in one write
 //   const StoredRun run = *FEDGEN_TRY(store->Load("run-1"));  // snapshot and messages after it
 //
 // A message stays as a row for ever (who, which step, its hash, y and b, what was answered): the
 // log of the run (federation/run_log.h). Its bytes, which hold a policy, go with the snapshot that
-// has swallowed them.
+// has swallowed them, or never get there if the snapshot is written with it.
 
 /// A message of a learner as it is kept.
 struct StoredMessage {
@@ -87,6 +88,9 @@ class Store {
   /// (kMismatch).
   virtual Result<void> Compact(const std::string& run, std::int64_t sequence,
                                const std::string& snapshot) = 0;
+  /// Append(), and Compact() after the last of these messages, all or nothing. There must be one.
+  virtual Result<void> AppendInto(const std::string& run, std::span<const StoredMessage> messages,
+                                  const std::string& snapshot) = 0;
   /// The rows of a learner, oldest first, with their bytes if they are still there. kMismatch if
   /// there is no such run, as for Append and Compact.
   virtual Result<std::vector<StoredMessage>> MessagesOf(const std::string& run,
