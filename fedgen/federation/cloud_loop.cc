@@ -10,7 +10,7 @@
 namespace fedgen {
 namespace {
 
-void Refuse(const StepCall& call) { call.reply(Error{ErrorCode::kIo, "the Cloud is going down"}); }
+const Error kGoingDown{ErrorCode::kIo, "the Cloud is going down"};
 
 }  // namespace
 
@@ -27,8 +27,7 @@ CloudLoop::CloudLoop(std::vector<ServedRun> runs, Duration patience, CloudWatche
   thread_ = std::thread([this] { MindTheClock(); });
 }
 
-// Who works has it all done when it rests. Nobody has been told of what is not saved then; but who
-// comes back need not say it again.
+// Nobody has been told of what is not saved then; but who comes back need not say it again.
 void CloudLoop::Stop() {
   {
     std::unique_lock lock(mutex_);
@@ -37,6 +36,7 @@ void CloudLoop::Stop() {
     changed_.wait(lock, [this] { return !working_; });
   }
   if (thread_.joinable()) thread_.join();
+  WorkOnce();  // what was left to others
   for (auto& [name, served] : runs_) (void)Save(served.run);
   Dismiss();
 }
@@ -57,7 +57,7 @@ bool CloudLoop::Bring(std::vector<T> Brought::* where, T& what) {
 }
 
 void CloudLoop::Post(StepCall call) {
-  if (!Bring(&Brought::calls, call)) Refuse(call);
+  if (!Bring(&Brought::calls, call)) call.reply(kGoingDown);
 }
 
 void CloudLoop::PostStatus(StatusReply reply) {
@@ -92,13 +92,17 @@ void CloudLoop::WorkOnce() {
   TellStatus(brought.asking);
 }
 
-// Ends the work, unless something has come meanwhile.
+// Ends the work when there is none, or somebody was answered: that may be who works, whose answer
+// is sent when it returns (gRPC waits for its call to be taken). Then the next who comes goes on,
+// or the loop's own thread.
 bool CloudLoop::Rest() {
   const TimePoint next = NextEnd();
   const std::lock_guard lock(mutex_);
-  if (!brought_.empty()) return false;
+  const bool is_done = brought_.empty();
+  const bool has_answered = std::exchange(has_answered_, false);
+  if (!is_done && !has_answered) return false;
   working_ = false;
-  next_ = next;
+  next_ = is_done ? next : TimePoint::min();
   if (ending_ || next_ < minded_) changed_.notify_all();
   return true;
 }
@@ -145,7 +149,7 @@ void CloudLoop::HearAll(std::vector<StepCall> calls) {
   for (StepCall& call : calls) {
     const auto found = runs_.find(call.run);
     if (found == runs_.end()) {
-      call.reply(Error{ErrorCode::kUsage, "no run of this name is served here"});
+      Reply(call, Error{ErrorCode::kUsage, "no run of this name is served here"});
       continue;
     }
     Served& served = found->second;
@@ -154,7 +158,7 @@ void CloudLoop::HearAll(std::vector<StepCall> calls) {
       served.due |= heard->has_value();
       served.waiting.push_back({std::move(call), until, *std::move(heard)});
     } else {
-      call.reply(heard.error());
+      Reply(call, heard.error());
     }
   }
 }
@@ -208,7 +212,7 @@ Result<void> CloudLoop::Save(ServedRun& run) const {
 }
 
 // Nobody is answered before what was heard is on the disk.
-void CloudLoop::Answer(Served& served, TimePoint now) const {
+void CloudLoop::Answer(Served& served, TimePoint now) {
   const bool impatient = !served.waiting.empty() && served.waiting.front().until <= now;
   const bool later =
       !served.due && !impatient && !served.has_gone_on() && !served.run.has_much_to_save();
@@ -223,21 +227,27 @@ void CloudLoop::Answer(Served& served, TimePoint now) const {
   served.due = false;
   for (auto at = served.waiting.begin(); at != served.waiting.end();) {
     if (!saved) {
-      at->call.reply(saved.error());
+      Reply(at->call, saved.error());
     } else {
       if (!at->answer) at->answer = served.run.AnswerTo(at->call.message);
       if (!at->answer && at->until > now) {
         ++at;
         continue;
       }
-      at->call.reply(std::move(at->answer));
+      Reply(at->call, std::move(at->answer));
     }
     at = served.waiting.erase(at);
   }
 }
 
-void CloudLoop::TellStatus(const std::vector<StatusReply>& asking) const {
+void CloudLoop::Reply(const StepCall& call, Result<std::optional<StepAnswer>> answer) {
+  call.reply(std::move(answer));
+  has_answered_ = true;
+}
+
+void CloudLoop::TellStatus(const std::vector<StatusReply>& asking) {
   if (asking.empty()) return;
+  has_answered_ = true;
   std::vector<RunStatus> all;
   all.reserve(runs_.size());
   for (const auto& [name, served] : runs_) all.push_back(StatusOf(served.run));
@@ -246,7 +256,7 @@ void CloudLoop::TellStatus(const std::vector<StatusReply>& asking) const {
 
 void CloudLoop::Dismiss() {
   for (auto& [name, served] : runs_) {
-    for (const Waiting& waiting : served.waiting) Refuse(waiting.call);
+    for (const Waiting& waiting : served.waiting) waiting.call.reply(kGoingDown);
     served.waiting.clear();
   }
 }

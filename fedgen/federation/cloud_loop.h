@@ -21,9 +21,9 @@ namespace fedgen {
 // saves them by one write per run, and answers. It knows no transport.
 //
 // Whoever brings a message does what there is to do, unless another thread is at it: that one takes
-// it along. A thread of the loop's own would be woken for most messages, and what a thread that is
-// not gRPC's sends costs gRPC more; a Cloud under load lost a quarter of its rate. The loop's own
-// thread only minds the clock.
+// it along, until somebody was answered; then the next goes on. A thread of the loop's own would be
+// woken for most messages, and what a thread that is not gRPC's sends costs gRPC more; a Cloud
+// under load lost a quarter of its rate. The loop's own thread only minds the clock.
 //
 // Group commit: what cannot be answered yet, because others are still to be heard, need not be on
 // the disk yet. It is written when somebody is to be told something, and some of it before, so that
@@ -107,14 +107,16 @@ class CloudLoop {
   void HearAll(std::vector<StepCall> calls);
   Result<void> Save(ServedRun& run) const;
   void LeaveOutSilent(Served& served, TimePoint now) const;
-  void Answer(Served& served, TimePoint now) const;
+  void Answer(Served& served, TimePoint now);
+  void Reply(const StepCall& call, Result<std::optional<StepAnswer>> answer);
   static void Watch(Served& served, TimePoint now);
-  void TellStatus(const std::vector<StatusReply>& asking) const;
+  void TellStatus(const std::vector<StatusReply>& asking);
   void Dismiss();
 
   Duration patience_;
   CloudWatcher* watcher_;
   std::map<std::string, Served> runs_;  // of whoever works
+  bool has_answered_ = false;           // so, since it began or left the rest to others
   std::mutex mutex_;                    // guards: all below
   std::condition_variable changed_;
   Brought brought_;

@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <functional>
 #include <future>
 #include <thread>
 
@@ -104,6 +106,33 @@ TEST_F(CloudLoopTest, IsPostedToFromItsOwnAnswers) {
   for (std::thread& thread : threads) thread.join();
   loop_->Stop();
   EXPECT_THAT(store_.kept, ::testing::ElementsAre(1, 2, 3, 4));
+}
+
+// However much more has come: its own answer is sent when it returns.
+TEST_F(CloudLoopTest, LetsGoWhoWasAnswered) {
+  Start(std::chrono::hours(1), {.rounds = 100, .async = true});
+  std::future<Answered> first = Say(Join(0));
+  ASSERT_TRUE(Say(Join(1)).get());
+  ASSERT_TRUE(first.get());
+  const std::thread::id own = std::this_thread::get_id();
+  std::vector<bool> by_own;  // each answer
+  std::promise<void> done;
+  std::function<void(int)> go_on = [&](int said) {
+    const int round = 1 + said / 2;
+    const StepMessage message =
+        said % 2 == 0 ? StepMessage(RoundMessage{LearnerId(0), round, {}, {}, {}, {}, 7})
+                      : StepMessage(CloseMessage{LearnerId(0), round, LearnerId(0)});
+    loop_->Post({"run", message, [&, said](const Answered& answer) {
+                   EXPECT_TRUE(answer && answer->has_value());
+                   by_own.push_back(std::this_thread::get_id() == own);
+                   said == 9 ? done.set_value() : go_on(said + 1);
+                 }});
+  };
+  go_on(0);
+  done.get_future().wait();
+  EXPECT_THAT(by_own, ::testing::SizeIs(10));
+  EXPECT_TRUE(by_own.front());
+  EXPECT_EQ(std::ranges::count(by_own, true), 1);
 }
 
 TEST_F(CloudLoopTest, TellsWhoWaitsTooLongToAskAgain) {
