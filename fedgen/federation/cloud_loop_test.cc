@@ -135,6 +135,32 @@ TEST_F(CloudLoopTest, LetsGoWhoWasAnswered) {
   EXPECT_EQ(std::ranges::count(by_own, true), 1);
 }
 
+// Stopped while somebody works and leaves the rest: who was let in is answered all the same.
+TEST_F(CloudLoopTest, AnswersWhatWasLeftWhenItStops) {
+  Start(std::chrono::hours(1), {.rounds = 2, .async = true});
+  std::future<Answered> first = Say(Join(0));
+  ASSERT_TRUE(Say(Join(1)).get());
+  ASSERT_TRUE(first.get());
+  const StepMessage message = RoundMessage{LearnerId(0), 1, {}, {}, {}, {}, 7};
+  std::thread stopper;
+  std::atomic<bool> is_shut = false;
+  int let_in = 0;
+  std::atomic<int> answered = 0;
+  loop_->Post({"run", message, [&](const Answered& answer) {
+                 EXPECT_TRUE(answer && answer->has_value());
+                 stopper = std::thread([&] { loop_->Stop(); });
+                 while (!is_shut) {
+                   ++let_in;
+                   loop_->Post({"run", message, [&](const Answered& again) {
+                                  again ? void(++answered) : is_shut.store(true);
+                                }});
+                   std::this_thread::yield();
+                 }
+               }});
+  stopper.join();
+  EXPECT_EQ(answered, let_in - 1);  // the last one was refused
+}
+
 TEST_F(CloudLoopTest, TellsWhoWaitsTooLongToAskAgain) {
   Start(std::chrono::milliseconds(1));
   const Answered answer = Say(Join(0)).get();

@@ -103,6 +103,14 @@ class ReplayTest : public ::testing::Test {
     }
     for (std::thread& thread : threads) thread.join();
   }
+  void RunServed() {
+    RunAll(
+        [&](std::uint32_t, std::unique_ptr<Host>& host) {
+          LoopExchange exchange(*loop_);
+          return RunToEnd(*host, exchange);
+        },
+        hosts_, ends_);
+  }
   static std::string BytesOf(const std::vector<std::unique_ptr<Host>>& hosts) {
     std::vector<const Host*> all;
     std::string states;
@@ -145,12 +153,7 @@ class ReplayTest : public ::testing::Test {
 
 TEST_F(ReplayTest, OfAnAsynchronousRunGivesItsBytes) {
   Serve();
-  RunAll(
-      [&](std::uint32_t, std::unique_ptr<Host>& host) {
-        LoopExchange exchange(*loop_);
-        return RunToEnd(*host, exchange);
-      },
-      hosts_, ends_);
+  RunServed();
   ExpectSameFromLog();
   EXPECT_GT(NumEvents("round"), 8);
   for (const LogEvent& event : log_.events) {
@@ -210,12 +213,7 @@ TEST_F(ReplayTest, OfARunThatWentOnWithoutSomebodyGivesItsBytes) {
 TEST_F(ReplayTest, OfAnotherLearnerIsOneError) {
   case_.options.rounds = 3;
   Serve();
-  RunAll(
-      [&](std::uint32_t, std::unique_ptr<Host>& host) {
-        LoopExchange exchange(*loop_);
-        return RunToEnd(*host, exchange);
-      },
-      hosts_, ends_);
+  RunServed();
   loop_.reset();
   RunLog log = *ReadRunLog(*store_, "run");
   const ServedSettings settings = Settings();
@@ -242,12 +240,7 @@ TEST_F(ReplayTest, OfAnotherLearnerIsOneError) {
 TEST_F(ReplayTest, OfAnAlteredAnswerIsOneError) {
   case_ = {"rounds", {.rounds = 4}, true};
   Serve();
-  RunAll(
-      [&](std::uint32_t, std::unique_ptr<Host>& host) {
-        LoopExchange exchange(*loop_);
-        return RunToEnd(*host, exchange);
-      },
-      hosts_, ends_);
+  RunServed();
   loop_.reset();
   const RunLog whole = *ReadRunLog(*store_, "run");
   const ServedSettings settings = Settings();
@@ -278,12 +271,7 @@ TEST_F(ReplayTest, OfAnAlteredAnswerIsOneError) {
 TEST_F(ReplayTest, OfARunThatWasNotOverEndsWhereTheLogDoes) {
   case_ = {"rounds", {.rounds = 4}, true};
   Serve();
-  RunAll(
-      [&](std::uint32_t, std::unique_ptr<Host>& host) {
-        LoopExchange exchange(*loop_);
-        return RunToEnd(*host, exchange);
-      },
-      hosts_, ends_);
+  RunServed();
   loop_.reset();
   const RunLog whole = *ReadRunLog(*store_, "run");
   const ServedSettings settings = Settings();
@@ -311,12 +299,7 @@ TEST_F(ReplayTest, OfARunThatWasNotOverEndsWhereTheLogDoes) {
 TEST_F(ReplayTest, OfAHostThatGivesUpTellsTheOthersWhy) {
   case_ = {"rounds", {.rounds = 4}, true};
   Serve();
-  RunAll(
-      [&](std::uint32_t, std::unique_ptr<Host>& host) {
-        LoopExchange exchange(*loop_);
-        return RunToEnd(*host, exchange);
-      },
-      hosts_, ends_);
+  RunServed();
   loop_.reset();
   const ServedSettings settings = Settings();
   Cloud cloud(settings.options, settings.learners, settings.race_seed);
