@@ -4,8 +4,10 @@
 // said to whoever makes a mistake.
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -164,6 +166,25 @@ TEST_F(FederationProgram, RepeatsWhatAProcessSaid) {
   EXPECT_THAT(up.err, HasSubstr("\nfedgen: learner-2: f/mine/learner-2.toml:2: learner.wrlds: "
                                 "unknown key"));
   EXPECT_THAT(up.err, HasSubstr("(exit code 3; all of it in f/learner-2.log)\n"));
+}
+
+// Keys are called as in the file that has them.
+TEST_F(FederationProgram, NamesKeysAsTheLearnersFileDoes) {
+  ASSERT_EQ(Run(fmt::format("up --config '{}' --out f --prepare-only", kConfig)).exit_code, 0);
+  std::ofstream(directory_ / "f/mine/learner-2.toml") << "[learner]\ninitial_half_width = -1\n";
+  const Ran up = Run("up --resume f");
+  EXPECT_EQ(up.exit_code, 3) << up.err;
+  EXPECT_THAT(up.err, HasSubstr("f/mine/learner-2.toml:2: learner.initial_half_width = -1"));
+}
+
+// While a federation runs, another process does not begin to run it too.
+TEST_F(FederationProgram, IsRunByOneProcess) {
+  ASSERT_EQ(Run(fmt::format("up --config '{}' --out f --prepare-only", kConfig)).exit_code, 0);
+  const int held = ::open((directory_ / "f/federation.json").c_str(), O_RDONLY);
+  ASSERT_EQ(::flock(held, LOCK_EX | LOCK_NB), 0);
+  ExpectMistake("up --resume f", 6, "f: another process is training here");
+  EXPECT_FALSE(std::filesystem::exists(directory_ / "f/cloud.log"));
+  ::close(held);
 }
 
 // A port that is taken, and nothing made.

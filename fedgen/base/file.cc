@@ -181,4 +181,11 @@ Result<void> AppendToFile(const std::string& path, std::string_view bytes, Durab
   return {};
 }
 
+bool IsEmptyDirectory(const std::string& path) {
+  std::error_code code;
+  const bool is_directory =
+      std::filesystem::symlink_status(path, code).type() == std::filesystem::file_type::directory;
+  return is_directory && std::filesystem::is_empty(path, code) && !code;
+}
+
 }  // namespace fedgen

@@ -55,6 +55,9 @@ class AtomicFile {
 Result<void> WriteFileAtomically(const std::string& path, std::string_view bytes,
                                  IfExists if_exists, Access access = Access::kUmask);
 
+/// A directory (no link to one) with nothing in it: as good as none for whoever makes it.
+bool IsEmptyDirectory(const std::string& path);
+
 enum class Durable { kAtOnce, kSoon };  // kSoon: when the system sees fit
 
 /// Appends to a file, creating it if need be, and syncs it. For logs: a file that grows row by row

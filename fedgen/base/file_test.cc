@@ -332,5 +332,17 @@ TEST_F(AtomicFileTest, BelongsToWhomItIsMovedTo) {
   EXPECT_THAT(Names(), ElementsAre("out"));
 }
 
+TEST(IsEmptyDirectory, IsTrueOfNothingElse) {
+  const TemporaryDirectory directory;
+  const std::string empty = directory.Path("empty");
+  std::filesystem::create_directory(empty);
+  EXPECT_TRUE(IsEmptyDirectory(empty));
+  std::filesystem::create_directory_symlink(empty, directory.Path("link"));
+  EXPECT_FALSE(IsEmptyDirectory(directory.Path("link")));
+  EXPECT_FALSE(IsEmptyDirectory(directory.Path("missing")));
+  std::filesystem::create_directory(empty + "/inner");
+  EXPECT_FALSE(IsEmptyDirectory(empty));
+}
+
 }  // namespace
 }  // namespace fedgen

@@ -23,7 +23,8 @@ RemoteExchangeOptions ExchangeOf(const LearnerCommand& command, const EventLog& 
   options.tls_directory = command.tls;
   options.who = LearnerId(static_cast<std::uint32_t>(command.id - 1));
   options.deadline = std::chrono::milliseconds(std::llround(1000 * command.deadline));
-  // A run goes on for as long as it takes; who only says good-bye wants to know whether it was heard.
+  // A run goes on for as long as it takes; who only says good-bye wants to know whether it was
+  // heard.
   if (command.leave) options.give_up = options.deadline;
   options.on_trouble = [&log, form](const std::string& trouble) {
     if (form == LogForm::kJson)

@@ -35,9 +35,8 @@ ExitCode ExitCodeOf(ErrorCode code) {
 }
 
 ErrorCode ErrorCodeOf(int exit_code) {
-  for (const ErrorCode code :
-       {ErrorCode::kUsage, ErrorCode::kConfig, ErrorCode::kData, ErrorCode::kMismatch,
-        ErrorCode::kExists, ErrorCode::kMissed}) {
+  for (const ErrorCode code : {ErrorCode::kUsage, ErrorCode::kConfig, ErrorCode::kData,
+                               ErrorCode::kMismatch, ErrorCode::kExists, ErrorCode::kMissed}) {
     if (static_cast<int>(ExitCodeOf(code)) == exit_code) return code;
   }
   return ErrorCode::kIo;

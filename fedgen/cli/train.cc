@@ -114,8 +114,8 @@ Result<void> RunReplay(const TrainCommand& command) {
   settings.num_threads = FEDGEN_TRY(NumThreads(command.threads));
   settings.kernel = FEDGEN_TRY(KernelFromName(command.kernel));
   const int learners = FEDGEN_TRY(Replay(settings));
-  Print("{}: {} and {} once more; learner-*/ have the bytes of then\n", command.out,
-        Counted(static_cast<std::int64_t>(settings.log.events.size()), "event"),
+  Print("{}: {} and {} once more; policies and checkpoints in learner-*/ have the bytes of then\n",
+        command.out, Counted(static_cast<std::int64_t>(settings.log.events.size()), "event"),
         Counted(learners, "learner"));
   return {};
 }

@@ -109,17 +109,6 @@ class UpView {
   Clock::time_point begin_, looked_{};
 };
 
-// What a process said last, as its error would be said here.
-std::string LastLineOf(const std::string& log) {
-  std::ifstream file(log);
-  std::string last;
-  for (std::string line; std::getline(file, line);) {
-    if (!line.empty()) last = line;
-  }
-  constexpr std::string_view kName = "fedgen: ";
-  return last.starts_with(kName) ? last.substr(kName.size()) : last;
-}
-
 // The processes of a federation, kept running until each has ended by itself.
 class Processes {
  public:
@@ -158,16 +147,18 @@ class Processes {
       if (found == running_.end()) continue;
       const Child child = found->second;
       running_.erase(found);
-      if (WIFSIGNALED(status)) {
+      // A Cloud that is told to end does so in order.
+      const bool was_told = child.name == "cloud" && !WIFSIGNALED(status) && status == 0;
+      if (WIFSIGNALED(status) || was_told) {
         view.Wipe();
         FEDGEN_TRY(Start(child.name, child.words));
-        PrintError("{} was ended by signal {}: started again, process {}\n", child.name,
-                   WTERMSIG(status), newest_);
-      } else if (WEXITSTATUS(status) != 0 || child.name == "cloud") {
-        const std::string log = LogOf(child.name);
+        PrintError("{} was {}: started again, process {}\n", child.name,
+                   was_told ? "told to end" : fmt::format("ended by signal {}", WTERMSIG(status)),
+                   newest_);
+      } else if (WEXITSTATUS(status) != 0) {
         return Error{ErrorCodeOf(WEXITSTATUS(status)),
                      fmt::format("{}: {} (exit code {}; all of it in {})", child.name,
-                                 LastLineOf(log), WEXITSTATUS(status), log)};
+                                 LastError(child), WEXITSTATUS(status), LogOf(child.name))};
       }
     }
     return {};
@@ -190,9 +181,22 @@ class Processes {
     for (const auto& [pid, child] : running_) count += child.name == "cloud" ? 0 : 1;
     return count;
   }
+  // What a process said of why it ended, without what is older in its log.
+  std::string LastError(const Child& child) const {
+    std::ifstream file(LogOf(child.name));
+    file.seekg(static_cast<std::streamoff>(child.log_begin));
+    constexpr std::string_view kName = "fedgen: ";
+    std::string error = "said nothing";
+    for (std::string line; std::getline(file, line);) {
+      if (line.starts_with(kName)) error = line.substr(kName.size());
+    }
+    return error;
+  }
   Result<void> Start(const std::string& name, const std::vector<std::string>& words) {
+    std::error_code none;
+    const std::uintmax_t size = std::filesystem::file_size(LogOf(name), none);
     const int pid = FEDGEN_TRY(StartProcess(program_, words, LogOf(name)));
-    running_[pid] = {name, words, pid};
+    running_[pid] = {name, words, pid, none ? 0 : size};
     newest_ = pid;
     return {};
   }
@@ -302,6 +306,7 @@ Result<void> RunUp(const UpCommand& command) {
     }
     return {};
   }
+  const RunLock lock = FEDGEN_TRY(LockFederation(federation));
   std::signal(SIGINT, OnInterrupt);
   std::signal(SIGTERM, OnInterrupt);
   Processes processes(federation, std::filesystem::read_symlink("/proc/self/exe").string(), port,

@@ -299,6 +299,9 @@ TEST_F(CloudLoopTest, AnswersAnAsynchronousRunAtOnce) {
     ASSERT_TRUE(answer) << answer.error().message;
     EXPECT_EQ(std::get<RoundAnswer>(**answer).episodes, 7);
   }
+  std::promise<std::string> phase;
+  loop_->PostStatus([&](const auto& runs) { phase.set_value(runs->front().progress.phase); });
+  EXPECT_EQ(phase.get_future().get(), "submit");  // not "final": nobody is at its end
   loop_->Stop();
   EXPECT_THAT(store_.kept, ::testing::ElementsAre(1, 2, 3, 4));
 }

@@ -24,7 +24,8 @@ std::map<std::string, std::string> ValuesOf(std::string_view text) {
     text.remove_prefix(std::min(end + 1, text.size()));
     const std::size_t equals = line.find(" = ");
     if (line.starts_with('[')) {
-      group = std::string(line.substr(1, line.find(']') - 1)) + ".";
+      const std::size_t begin = line.find_first_not_of('[');  // of a table, or one of several
+      group = std::string(line.substr(begin, line.find(']') - begin)) + ".";
     } else if (equals != std::string_view::npos) {
       values[group + std::string(line.substr(0, equals))] = line.substr(equals + 3);
     }

@@ -79,7 +79,11 @@ void ReplayExchange::Advance() {
     if (!is_said && !is_known) return;
     const Result<StepMessage> message = MessageAt(next_);
     const int before = cloud_.state().answer.round;
-    const Result<bool> heard = message ? Hear(*message, cloud_) : Result<bool>(message.error());
+    const bool is_it = message && KindOf(*message) == event.kind &&
+                       RowStepOf(cloud_, *message, event.sequence) == event.step;
+    Result<bool> heard = false;
+    if (!message) heard = message.error();
+    if (is_it) heard = Hear(*message, cloud_);
     if (!heard || !*heard) {
       failure_ = Error{
           ErrorCode::kMismatch,

@@ -244,7 +244,7 @@ TEST_F(ReplayTest, OfAnAlteredAnswerIsOneError) {
   loop_.reset();
   const RunLog whole = *ReadRunLog(*store_, "run");
   const ServedSettings settings = Settings();
-  const auto ends_with = [&](const std::function<void(LogEvent&)>& alter) {
+  const auto ends_with = [&](const std::function<void(LogEvent&)>& alter, const std::string& says) {
     RunLog log = whole;
     const auto answer = std::ranges::find(log.events, 2, &LogEvent::answered);
     EXPECT_NE(answer, log.events.end());
@@ -256,15 +256,19 @@ TEST_F(ReplayTest, OfAnAlteredAnswerIsOneError) {
       threads.emplace_back([&, i] {
         const Result<std::string> end = RunToEnd(*MakeHost(i), exchange);
         ASSERT_FALSE(end);
-        EXPECT_THAT(end.error().message, HasSubstr("round 2: the Cloud answers otherwise"));
+        EXPECT_THAT(end.error().message, HasSubstr(says));
       });
     }
     for (std::thread& thread : threads) thread.join();
   };
-  ends_with([](LogEvent& event) { event.incumbent = Sha256Hex("other"); });
-  ends_with([](LogEvent& event) { event.incumbent.clear(); });
-  ends_with([](LogEvent& event) { event.answered = 3; });
-  ends_with([](LogEvent& event) { event.answered = 0, event.incumbent.clear(); });
+  const std::string answers = "round 2: the Cloud answers otherwise";
+  ends_with([](LogEvent& event) { event.incumbent = Sha256Hex("other"); }, answers);
+  ends_with([](LogEvent& event) { event.incumbent.clear(); }, answers);
+  ends_with([](LogEvent& event) { event.answered = 3; }, answers);
+  ends_with([](LogEvent& event) { event.answered = 0, event.incumbent.clear(); }, answers);
+  const std::string follows = "does not follow from those before it";
+  ends_with([](LogEvent& event) { event.kind = "close"; }, follows);
+  ends_with([](LogEvent& event) { event.step += 2; }, follows);
 }
 
 // However much of it there is: nobody waits for what will not come.

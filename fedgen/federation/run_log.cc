@@ -128,6 +128,7 @@ Problem ReadHeader(std::string_view line, RunHeader& header) {
     return problem;
   }
   if (Problem problem = ReadText(json, "run", header.run)) return problem;
+  if (!IsRunName(header.run)) return "run = " + Describe(json["run"]) + ": is no name of a run";
   return ReadText(json, "settings", header.settings);
 }
 

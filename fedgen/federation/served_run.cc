@@ -26,15 +26,6 @@ Result<void> CheckSize(const StepMessage& message, std::uint64_t num_parameters)
 // Bytes of messages. How large a snapshot is, is known when there was one.
 constexpr std::size_t kWorthASnapshot = std::size_t{1} << 16;
 
-// The step that a row is known by, together with its learner. What belongs to no step, and a round
-// that is closed once more, is known by its place in the sequence, below 0.
-int KeptStepOf(const Cloud& cloud, const StepMessage& message) {
-  const Member* member = FindMember(cloud.state().members, SpeakerOf(message));
-  const bool is_once_more =
-      std::holds_alternative<CloseMessage>(message) && member != nullptr && member->rewound;
-  return is_once_more ? kNoStep : StepOf(cloud, message);
-}
-
 }  // namespace
 
 std::string ServedSettings::Text() const {
@@ -93,7 +84,7 @@ Result<void> ServedRun::GoOn(const StoredRun& stored) {
 
 Result<std::optional<StepAnswer>> ServedRun::Hear(const StepMessage& message) {
   FEDGEN_TRY(CheckSize(message, num_parameters_));
-  const int step = KeptStepOf(cloud_, message);
+  const int step = RowStepOf(cloud_, message, sequence_ + 1);
   const int answered = cloud_.state().answer.round;
   if (FEDGEN_TRY(fedgen::Hear(message, cloud_))) {
     Keep(message, step, answered);
@@ -121,9 +112,10 @@ Result<std::optional<StepAnswer>> ServedRun::Hear(const StepMessage& message) {
 
 Result<void> ServedRun::Control(ControlMessage::Kind kind, LearnerId learner) {
   const ControlMessage message{kind, learner};
+  const int step = RowStepOf(cloud_, message, sequence_ + 1);
   const int answered = cloud_.state().answer.round;
   FEDGEN_TRY(cloud_.Receive(message));
-  Keep(message, kNoStep, answered);
+  Keep(message, step, answered);
   return {};
 }
 
@@ -142,7 +134,7 @@ void ServedRun::Keep(const StepMessage& message, int step, int answered_before) 
   kept.sequence = ++sequence_;
   const auto* control = std::get_if<ControlMessage>(&message);
   kept.learner = control != nullptr ? control->learner : SpeakerOf(message);
-  kept.step = step == kNoStep ? static_cast<int>(-sequence_) : step;
+  kept.step = step;
   kept.bytes = StepToBytes(message);
   kept.kind = KindOf(message);
   AnsweredRound answered = AnsweredBy(message, answered_before, cloud_);

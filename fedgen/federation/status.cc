@@ -13,6 +13,14 @@
 namespace fedgen {
 namespace {
 
+// An asynchronous run has no common rounds: somebody is in one of its own.
+bool IsInRounds(const Cloud& cloud) {
+  return cloud.options().async && std::ranges::any_of(cloud.state().members, [](const Member& m) {
+           return m.presence == Presence::kPresent && m.step >= kJoinStep &&
+                  m.ending == Ending::kNotYet;
+         });
+}
+
 std::string PhaseOf(const Cloud& cloud) {
   switch (cloud.phase()) {
     case Cloud::Phase::kJoin:
@@ -22,7 +30,7 @@ std::string PhaseOf(const Cloud& cloud) {
     case Cloud::Phase::kClose:
       return "close";
     case Cloud::Phase::kFinish:
-      return "final";
+      return IsInRounds(cloud) ? "submit" : "final";
     case Cloud::Phase::kRace:
       // Learners with tasks of their own race at home.
       if (std::ranges::any_of(cloud.state().members, &Member::races)) return "race";

@@ -77,6 +77,14 @@ int StepOf(const Cloud& cloud, const StepMessage& message) {
       message);
 }
 
+int RowStepOf(const Cloud& cloud, const StepMessage& message, std::int64_t sequence) {
+  const Member* member = FindMember(cloud.state().members, SpeakerOf(message));
+  const bool is_once_more =
+      std::holds_alternative<CloseMessage>(message) && member != nullptr && member->rewound;
+  const int step = is_once_more ? kNoStep : StepOf(cloud, message);
+  return step == kNoStep ? static_cast<int>(-sequence) : step;
+}
+
 Result<bool> Hear(const StepMessage& message, Cloud& cloud) {
   return std::visit([&](const auto& m) { return cloud.Receive(m); }, message);
 }

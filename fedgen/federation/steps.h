@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <limits>
 #include <optional>
 #include <string>
@@ -41,6 +42,10 @@ LearnerId SpeakerOf(const StepMessage& message);
 /// Which step of its speaker it belongs to (fuse/cloud.h); kNoStep if to none.
 inline constexpr int kNoStep = std::numeric_limits<int>::max();
 int StepOf(const Cloud& cloud, const StepMessage& message);
+
+/// The same for the row in which a message is kept, before it is heard: what belongs to no step,
+/// and a round that is closed once more, is known by its place in the sequence, below 0.
+int RowStepOf(const Cloud& cloud, const StepMessage& message, std::int64_t sequence);
 
 /// Hears it, as Cloud::Receive. Returns whether it is new: a repetition is not.
 Result<bool> Hear(const StepMessage& message, Cloud& cloud);

@@ -69,9 +69,9 @@ Result<void> CheckHome(const LearnerRunSettings& settings, const std::string& di
                              directory)};
   }
   if (settings.secret.empty() && !Exists(SecretPath(directory))) {
-    return Error{ErrorCode::kUsage,
-                 fmt::format("--secret is required: the run in {} was begun with one elsewhere",
-                             directory)};
+    return Error{
+        ErrorCode::kUsage,
+        fmt::format("--secret is required: the run in {} was begun with one elsewhere", directory)};
   }
   return {};
 }
@@ -80,7 +80,11 @@ Result<LearnerRun> GoOn(const LearnerRunSettings& settings, const Entered& enter
                         const std::string& directory) {
   LocalRun local = FEDGEN_TRY(ReopenRun(directory));
   NameKeptPolicies(config);
-  if (const auto difference = FindDifference(config.resolved, local.experiment.config.resolved)) {
+  const Config& begun = local.experiment.config;
+  auto difference =
+      FindDifference(OwnText(config, settings.learner), OwnText(begun, settings.learner));
+  if (!difference) difference = FindDifference(config.resolved, begun.resolved);
+  if (difference) {
     return Error{ErrorCode::kMismatch, fmt::format("{}: {}, as the run in {} was begun",
                                                    settings.own, *difference, directory)};
   }
@@ -104,8 +108,16 @@ Result<LearnerRun> EnterRun(const LearnerRunSettings& settings, RemoteExchange& 
   FEDGEN_TRY(CheckOwn(settings.own));
   if (!settings.directory.empty()) FEDGEN_TRY(CheckHome(settings, settings.directory));
   const std::string expected = FEDGEN_TRY(Expected(settings));
-  const Entered entered =
-      FEDGEN_TRY(exchange.Enter(settings.learner, {settings.run, kVersion, expected}));
+  const Result<Entered> admitted =
+      exchange.Enter(settings.learner, {settings.run, kVersion, expected});
+  if (!admitted) {
+    if (expected.empty()) return admitted.error();
+    return Error{
+        admitted.error().code,
+        fmt::format("{} (expected here by {})", admitted.error().message,
+                    settings.agreed.empty() ? SharedPath(settings.directory) : settings.agreed)};
+  }
+  const Entered& entered = *admitted;
   Config config = FEDGEN_TRY(LoadOwn(entered.settings, settings.own, settings.learner));
   FEDGEN_TRY(CheckOwnMemory(config, settings.learner, 1));
   const std::string directory =

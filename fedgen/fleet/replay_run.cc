@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "fedgen/base/file.h"
 #include "fedgen/base/text.h"
 #include "fedgen/federation/replay_exchange.h"
 #include "fedgen/fleet/cloud_run.h"
@@ -69,7 +70,7 @@ Result<int> ReplayInto(const ReplaySettings& settings);
 // What fails leaves nothing behind.
 Result<int> Replay(const ReplaySettings& settings) {
   std::error_code code;
-  if (std::filesystem::exists(settings.directory, code)) {
+  if (std::filesystem::exists(settings.directory, code) && !IsEmptyDirectory(settings.directory)) {
     return Error{ErrorCode::kExists,
                  fmt::format("{}: already exists and was left as it is", settings.directory)};
   }

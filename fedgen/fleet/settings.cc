@@ -184,7 +184,15 @@ Result<Config> ParseOwn(const std::string& shared, std::string_view text, const 
   if (given == nullptr || *given < least) {
     count.is = std::max<std::int64_t>(least, given == nullptr ? Config().num_learners : *given);
   }
-  return ReadConfig(std::move(root), name);
+  Result<Config> config = ReadConfig(std::move(root), name);
+  if (config) return config;
+  // As the key is called in the learner's own file.
+  Error error = config.error();
+  const std::string moved = fmt::format("learners[{}].", learner.number());
+  if (const std::size_t at = error.message.find(moved); at != std::string::npos) {
+    error.message.replace(at, moved.size(), "learner.");
+  }
+  return error;
 }
 
 Result<Config> LoadOwn(const std::string& shared, const std::string& path, LearnerId learner) {

@@ -73,7 +73,7 @@ Result<void> Fill(const Config& config, std::uint64_t seed, const std::string& d
 Result<Federation> PrepareFederation(const Config& config, std::uint64_t seed,
                                      const std::string& directory) {
   std::error_code code;
-  if (fs::exists(directory, code)) {
+  if (fs::exists(directory, code) && !IsEmptyDirectory(directory)) {
     return Error{ErrorCode::kExists,
                  fmt::format("{}: already exists and was left as it is", directory)};
   }
@@ -107,6 +107,10 @@ Result<FoundFederation> FindFederation(const std::string& directory) {
   Config config = FEDGEN_TRY(LoadConfig(directory + "/config.toml"));
   const Federation federation{directory, config.num_learners, identity.seed};
   return FoundFederation{federation, std::move(config)};
+}
+
+Result<RunLock> LockFederation(const Federation& federation) {
+  return RunLock::Take(IdentityPath(federation.directory), federation.directory);
 }
 
 std::vector<std::string> CloudWords(const Federation& federation, int port) {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "fedgen/base/result.h"
 #include "fedgen/run/config.h"
+#include "fedgen/run/run_files.h"
 
 namespace fedgen {
 
@@ -48,7 +49,11 @@ struct Child {
   std::string name;  // "cloud", "learner-3"
   std::vector<std::string> words;
   int pid = 0;
+  std::uintmax_t log_begin = 0;  // bytes of its log that are older
 };
+
+/// Refuses a federation that another `fedgen up` runs; while the lock lives others are refused.
+Result<RunLock> LockFederation(const Federation& federation);
 
 /// Starts `program` with words. Its output goes to the end of the file `log`; it ends with this
 /// process.

@@ -183,6 +183,8 @@ Result<bool> Cloud::Receive(const LeaveMessage& message) {
   if (member != nullptr && member->presence == Presence::kLeft) return false;
   member = FEDGEN_TRY(Speaker(message.learner));
   if (!options_.open) return Refused(message.learner, "may not leave: the run is not open");
+  const bool is_over = phase() == Phase::kOver || (phase() == Phase::kRace && !somebody_races());
+  if (is_over) return Refused(message.learner, "need not leave: the run is over");
   member->presence = Presence::kLeft;
   AwaitNoMore(*member);
   return true;
@@ -429,6 +431,7 @@ Result<void> Cloud::Check(const RoundMessage& message) const {
     return refused("goes on though the run is over");
   }
   if (message.round < 1 || message.round > options_.rounds) return refused("names no round");
+  if (state_.step == kJoinStep) return refused("speaks of a round that has not begun");
   if (message.submission) {
     FEDGEN_TRY(Check(*message.submission));
     if (message.submission->learner != message.learner) return refused("speaks for another");

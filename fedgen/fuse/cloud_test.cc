@@ -578,6 +578,18 @@ TEST(Cloud, LetsLearnersJoinAndLeaveOnlyIfItIsOpen) {
   ExpectRefused(cloud.Receive(CloseMessage{kB, 1, kB}), "has left the run");
   for (const LearnerId id : {kA, late}) ASSERT_TRUE(cloud.Receive(CloseMessage{id, 1, id}));
   EXPECT_EQ(cloud.EndingAfter(1), Ending::kRounds);
+  for (const LearnerId id : {kA, late}) {
+    ASSERT_TRUE(cloud.Receive(FinalMessage{Make(id, 1, id, 0.5, {1, 2})}));
+  }
+  ExpectRefused(cloud.Receive(LeaveMessage{kA}), "the run is over");
+  EXPECT_FALSE(*cloud.Receive(LeaveMessage{kB}));
+}
+
+// A learner that comes with rounds to a Cloud that has forgotten them is told so.
+TEST(Cloud, OfNobodyKnowsNoRounds) {
+  Cloud cloud({.rounds = 3}, Ids(2));
+  ExpectRefused(cloud.Receive(Says(2, Make(kA, 2, kA, 0.5, {1, 2}))),
+                "speaks of a round that has not begun");
 }
 
 TEST(Cloud, RefusesWhoIsRevokedAndGoesOnWithoutIt) {

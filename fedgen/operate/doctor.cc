@@ -56,13 +56,13 @@ constexpr Cure kIdentityCures[] = {
      "put the key beside it that the request was made with, or request and sign anew"},
     {"was signed by another authority", "take ca.pem and node.pem from the same authority"},
     {"is the list of another authority", "take crl.pem and ca.pem from the same authority"},
+    {"was revoked", "ask the operator why; a new key and a new certificate are needed"},
     {"crl.pem", "copy the authority's crl.pem there again"},
     {"subject =", "choose the directory, or the --id, that belong together"},
     {"has expired",
      "renew: `fedgen pki request` in a new directory, `fedgen pki sign --again`; or "
      "set this machine's clock"},
     {"is not valid yet", "set this machine's clock"},
-    {"was revoked", "ask the operator why; a new key and a new certificate are needed"},
     {"PEM form", "copy the file again, whole"},
 };
 

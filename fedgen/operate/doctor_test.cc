@@ -109,7 +109,8 @@ TEST_F(Doctor, KnowsBadCertificates) {
   mixed.certificate.resize(100);
   EXPECT_THAT(OfCertificate(mixed), AllOf(StartsWith("bad "), HasSubstr("-> copy the file again")));
   WriteTestList(Path("third"), authority_, {{third_.info.serial, SystemClock()}});
-  EXPECT_THAT(OfCertificate(third_), AllOf(StartsWith("bad "), HasSubstr("was revoked")));
+  EXPECT_THAT(OfCertificate(third_), AllOf(StartsWith("bad "), HasSubstr("was revoked"),
+                                           HasSubstr("-> ask the operator why")));
 }
 
 TEST_F(Doctor, KnowsMissingFilesAndOpenKeys) {

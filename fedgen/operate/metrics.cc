@@ -169,8 +169,11 @@ Result<std::unique_ptr<MetricsServer>> MetricsServer::Start(const std::string& l
     return Error{ErrorCode::kUsage, fmt::format("--metrics = {}: must be HOST:PORT", listen)};
   }
   auto parts = std::make_unique<Parts>();
-  parts->server.new_task_queue = [] { return new httplib::ThreadPool(2); };  // NOLINT: httplib's
-  parts->server.set_read_timeout(5);
+  // A connection has a thread. One that says nothing is let go soon, so that a few of them do not
+  // keep the next who asks for long.
+  parts->server.new_task_queue = [] { return new httplib::ThreadPool(8); };  // NOLINT: httplib's
+  parts->server.set_read_timeout(1);
+  parts->server.set_keep_alive_timeout(1);
   // Not httplib's own, which would share the port with whoever has it.
   parts->server.set_socket_options([](int socket) {
     const int yes = 1;

@@ -16,7 +16,8 @@ constexpr std::size_t kLongest = 200;
 std::string StepText(const RunStatus& run, int step) {
   if (step < 0) return "not yet";
   if (step == 0) return "join";
-  if (!run.ending.empty() && step > 2 * run.progress.round) return "final";
+  const int after = step - 2 * run.progress.round;
+  if (!run.ending.empty() && after > 0) return after == 1 ? "final" : "race";
   return fmt::format("{} {}", step % 2 == 1 ? "round" : "close", (step + 1) / 2);
 }
 

@@ -189,7 +189,7 @@ Result<RunFiles> CreateRun(const std::string& directory, const RunIdentity& iden
   if (path.empty()) return Error{ErrorCode::kUsage, "--out is empty"};
   const fs::file_type there = fs::symlink_status(path, code).type();
   if (there == fs::file_type::none) return IoError(directory, code);  // a name that cannot be
-  if (there != fs::file_type::not_found) {
+  if (there != fs::file_type::not_found && !IsEmptyDirectory(path.string())) {
     const bool run = fs::exists(RunFiles(directory).Identity(), code);
     return Error{ErrorCode::kExists,
                  fmt::format("{}: already exists and was left as it is{}", directory,
@@ -303,15 +303,17 @@ Result<RunIdentity> LoadRunIdentity(const RunFiles& files) {
 }
 
 Result<RunLock> RunLock::Take(const RunFiles& files) {
-  const std::string path = files.Identity();
+  return Take(files.Identity(), files.directory());
+}
+
+Result<RunLock> RunLock::Take(const std::string& path, const std::string& directory) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) {
     return Error{ErrorCode::kIo, fmt::format("{}: cannot open: {}", path, std::strerror(errno))};
   }
   RunLock lock(descriptor);
   if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
-    return Error{ErrorCode::kIo,
-                 fmt::format("{}: another process is training here", files.directory())};
+    return Error{ErrorCode::kIo, fmt::format("{}: another process is training here", directory)};
   }
   return lock;
 }

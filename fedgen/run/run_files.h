@@ -129,6 +129,8 @@ class RunLock {
  public:
   /// Refuses a run that another process holds.
   static Result<RunLock> Take(const RunFiles& files);
+  /// The same by a file that is there, of this directory.
+  static Result<RunLock> Take(const std::string& path, const std::string& directory);
   RunLock(RunLock&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
   RunLock& operator=(RunLock&&) = delete;
   RunLock(const RunLock&) = delete;

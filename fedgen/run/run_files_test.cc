@@ -72,16 +72,20 @@ TEST_F(RunFilesTest, CreateRunRefusesWhatExists) {
   }
   EXPECT_EQ(Read(Path("run/config.toml")), "one\n");
   EXPECT_THAT(Names(root_.string()), UnorderedElementsAre("run"));
-  fs::create_directory(Path("empty"));
+  fs::create_directory(Path("full"));
+  Write(Path("full/file"), "text");
   fs::create_symlink(Path("nowhere"), Path("link"));
   Write(Path("file"), "text");
-  for (const char* name : {"empty", "link", "file"}) {
+  for (const char* name : {"full", "link", "file"}) {
     const auto result = CreateRun(Path(name), {8, "other"}, "two\n");
     ASSERT_FALSE(result) << name;
     EXPECT_EQ(result.error().code, ErrorCode::kExists) << name;
     EXPECT_EQ(result.error().message.find("--resume"), std::string::npos);
   }
   EXPECT_EQ(Read(Path("file")), "text");
+  fs::create_directory(Path("empty"));  // whoever made it for the run loses nothing
+  ASSERT_TRUE(CreateRun(Path("empty"), {8, "other"}, "two\n"));
+  EXPECT_EQ(Read(Path("empty/config.toml")), "two\n");
   EXPECT_EQ(CreateRun("", {1, "c"}, "").error().code, ErrorCode::kUsage);
   EXPECT_FALSE(CreateRun(Path("file/run"), {1, "c"}, ""));
 }

@@ -92,6 +92,13 @@ class Descriptor {
   int value_;
 };
 
+// That a process has a store as its own: by a file beside it, and by the store itself, which may
+// have other names. (SQLite's own locks are of another kind.)
+struct StoreLock {
+  Descriptor beside;
+  Descriptor itself;
+};
+
 Result<void> Sync(const std::string& path, const std::string& what, int flags) {
   const Descriptor file(::open(what.c_str(), flags | O_RDONLY | O_CLOEXEC));
   if (!file.is_open() || ::fsync(file.value()) != 0) return IoError(path, "cannot sync");
@@ -150,14 +157,6 @@ Result<void> UseWriteAheadLog(const Connection& connection) {
   return connection.Problem(ErrorCode::kIo, "cannot keep a write-ahead log on this file system");
 }
 
-bool IsRunName(std::string_view name) {
-  const auto is_allowed = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-           c == '_' || c == '.';
-  };
-  return !name.empty() && name.size() <= 64 && std::all_of(name.begin(), name.end(), is_allowed);
-}
-
 // What all rows of messages are read by, in the order of ReadMessage().
 constexpr const char* kSelectMessages =
     "SELECT sequence, learner, step, hash, y, b, verdicts, signature, kind, answered, incumbent,"
@@ -169,7 +168,7 @@ constexpr const char* kSelectRows =
 class SqliteStore : public Store {
  public:
   // The lock of a store that is open for reading only is none.
-  SqliteStore(std::optional<Descriptor> lock, Connection connection)
+  SqliteStore(std::optional<StoreLock> lock, Connection connection)
       : lock_(std::move(lock)), connection_(std::move(connection)) {}
 
   Result<void> Begin(const RunHeader& header) override {
@@ -425,7 +424,7 @@ class SqliteStore : public Store {
     return messages;
   }
 
-  std::optional<Descriptor> lock_;  // released last
+  std::optional<StoreLock> lock_;  // released last
   Connection connection_;
 };
 
@@ -493,15 +492,27 @@ Result<Place> PlaceOf(const std::string& url) {
   return Place{path, file.string()};
 }
 
+Result<Descriptor> Locked(const Place& place, Descriptor file) {
+  if (::flock(file.value(), LOCK_EX | LOCK_NB) == 0) return file;
+  if (errno != EWOULDBLOCK) return IoError(place.path, "cannot lock");
+  return Error{ErrorCode::kIo, fmt::format("{}: is in use by another process", place.path)};
+}
+
 std::string LockOf(const Place& place) { return place.file + ".lock"; }
 
 Result<Descriptor> Lock(const Place& place) {
   const std::string name = LockOf(place);
   Descriptor lock(::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kOwnerOnly));
   if (!lock.is_open()) return IoError(place.path + ".lock", "cannot open");
-  if (::flock(lock.value(), LOCK_EX | LOCK_NB) == 0) return lock;
-  if (errno != EWOULDBLOCK) return IoError(place.path + ".lock", "cannot lock");
-  return Error{ErrorCode::kIo, fmt::format("{}: is in use by another process", place.path)};
+  return Locked(place, std::move(lock));
+}
+
+// Only by who has the lock beside it: closing the file would release the locks that SQLite holds on
+// it in this process.
+Result<Descriptor> LockItself(const Place& place) {
+  Descriptor file(::open(place.file.c_str(), O_RDWR | O_CLOEXEC));
+  if (!file.is_open()) return IoError(place.path, "cannot open");
+  return Locked(place, std::move(file));
 }
 
 // An existing file is not even opened: closing it again would release the locks that SQLite holds
@@ -524,28 +535,42 @@ Result<void> LetOnlyOwnerRead(const Place& place) {
   return {};
 }
 
-// A file that is a store, or was not there.
-Result<Connection> OpenOrMake(const Place& place) {
+// A store that is this process's own.
+struct OwnStore {
+  StoreLock lock;
+  Connection connection;  // closed first
+};
+
+Result<OwnStore> OpenOrMake(const Place& place, Descriptor beside) {
   FEDGEN_TRY(MakeIfMissing(place));
+  StoreLock lock{std::move(beside), FEDGEN_TRY(LockItself(place))};
   Connection connection =
       FEDGEN_TRY(Connection::Open(place.path, place.file, SQLITE_OPEN_READWRITE));
   FEDGEN_TRY(SchemaOf(connection));  // before anything is changed: the file may be another's
-  return connection;
+  return OwnStore{std::move(lock), std::move(connection)};
 }
 
 }  // namespace
+
+bool IsRunName(std::string_view name) {
+  const auto is_allowed = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_' || c == '.';
+  };
+  return !name.empty() && name.size() <= 64 && std::all_of(name.begin(), name.end(), is_allowed);
+}
 
 Result<std::unique_ptr<Store>> OpenStore(const std::string& url) {
   const Place place = FEDGEN_TRY(PlaceOf(url));
   std::error_code code;
   const bool had_lock = std::filesystem::exists(LockOf(place), code);
-  Descriptor lock = FEDGEN_TRY(Lock(place));
-  Result<Connection> opened = OpenOrMake(place);
+  Result<OwnStore> opened = OpenOrMake(place, FEDGEN_TRY(Lock(place)));
   if (!opened) {
     if (!had_lock) ::unlink(LockOf(place).c_str());  // what is no store gets none
     return opened.error();
   }
-  Connection connection = *std::move(opened);
+  OwnStore own = *std::move(opened);
+  const Connection& connection = own.connection;
   FEDGEN_TRY(LetOnlyOwnerRead(place));
   FEDGEN_TRY(UseWriteAheadLog(connection));
   // Debian's SQLite writes zeros over what is let go; FAST: not where that is one more write.
@@ -555,7 +580,7 @@ Result<std::unique_ptr<Store>> OpenStore(const std::string& url) {
   FEDGEN_TRY(MoveUp(connection));
   FEDGEN_TRY(CheckDamage(connection));
   return std::unique_ptr<Store>(
-      std::make_unique<SqliteStore>(std::move(lock), std::move(connection)));
+      std::make_unique<SqliteStore>(std::move(own.lock), std::move(own.connection)));
 }
 
 Result<std::unique_ptr<Store>> OpenStoreForReading(const std::string& url) {

@@ -80,6 +80,19 @@ class Child {
   int status_ = 0;
 };
 
+// SQLite's log stands beside the name by which a file was opened: two names would be two logs.
+TEST(SqliteStore, BelongsToOneProcessByWhicheverName) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.Path("a.db");
+  const std::string other = directory.Path("b.db");
+  const auto store = MustOpen(path);
+  ExpectOk(store->Begin({"r", ""}));
+  ASSERT_EQ(::link(path.c_str(), other.c_str()), 0);
+  ExpectError(OpenStore(UrlOf(other)), ErrorCode::kIo, "b.db: is in use by another process");
+  EXPECT_NE(::access((other + "-wal").c_str(), F_OK), 0);
+  ExpectOk(store->Append("r", MessagesFrom(1, 1)));
+}
+
 TEST(SqliteStore, BelongsToOneProcessAndIsReadByMany) {
   const TemporaryDirectory directory;
   const std::string path = directory.Path("a.db");

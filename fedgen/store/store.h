@@ -48,9 +48,12 @@ struct StoredMessage {
   bool operator==(const StoredMessage&) const = default;
 };
 
+/// Whether a run may be called so: 1 to 64 letters, digits, '-', '_' and '.'.
+bool IsRunName(std::string_view name);
+
 /// A run as it was begun.
 struct RunHeader {
-  std::string run;       // its name: 1 to 64 letters, digits, '-', '_' and '.'
+  std::string run;       // its name
   std::string settings;  // what all share, as text; another text is another run
 
   bool operator==(const RunHeader&) const = default;
