@@ -415,7 +415,7 @@ TEST_F(Training, SaysWhenItCannotWriteAndGoesOnLater) {
 
 TEST_F(Training, RefusesWhatMakesNoSense) {
   const std::string config = "--config '" + config_ + "' ";
-  fs::create_directory(directory_ / "there");
+  fs::create_directories(directory_ / "there/something");
   ExpectMistake("train", 2, "--config or --resume");
   ExpectMistake("train " + config + "--out there", 7, "there: already exists");
   ExpectMistake("train " + config + "--resume there", 2, "--resume: only");
