@@ -6,6 +6,10 @@ target_include_directories(fedgen_flags INTERFACE ${PROJECT_SOURCE_DIR})
 target_compile_options(fedgen_flags INTERFACE
   # Same seed, same bits: a * b + c is two roundings unless the code says Fma.
   -ffp-contract=off
+  # Nobody reads errno after a square root, so roots in a loop are taken several at a time.
+  -fno-math-errno
+  # A prefetch of what will be written asks for it to be written; old processors skip it.
+  $<$<STREQUAL:${CMAKE_SYSTEM_PROCESSOR},x86_64>:-mprfchw>
   -Wall -Wextra -Wshadow -Wconversion -Wnon-virtual-dtor -Wold-style-cast
   # g++ 12 sees overlaps in "literal" + std::string that are not there.
   $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>

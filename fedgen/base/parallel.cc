@@ -51,8 +51,10 @@ class Helper {
       Set(kIdle);
     }
   }
+  // Sequentially consistent: notify_one looks whether anybody sleeps, and must not look before the
+  // new state can be seen by who is about to sleep, or nobody would ever wake that thread.
   void Set(State state) {
-    state_.store(state, std::memory_order_release);
+    state_.store(state, std::memory_order_seq_cst);
     state_.notify_one();
   }
   // Looks for some tens of microseconds before it sleeps: waking a thread takes longer than that.
@@ -98,6 +100,30 @@ class Helpers {
   std::vector<std::unique_ptr<Helper>> idle_;
 };
 
+// Runs job(worker) for each worker at the same time, the first on the caller's thread. The job
+// catches what it throws; fail() keeps the exception that is being handled and makes the jobs end.
+void RunOnThreads(int num_workers, const Job& job, const std::function<void()>& fail) {
+  std::vector<std::unique_ptr<Helper>> helpers;
+  try {
+    helpers.reserve(static_cast<std::size_t>(num_workers));
+    for (int worker = 1; worker < num_workers; ++worker) {
+      helpers.push_back(Helpers::Kept().Take());
+      helpers.back()->Start(job, worker);
+    }
+  } catch (...) {  // no memory for another thread
+    fail();
+  }
+  if (num_workers > 0) job(0);
+  for (std::unique_ptr<Helper>& helper : helpers) {
+    helper->Wait();
+    Helpers::Kept().Return(std::move(helper));
+  }
+}
+
+int NumWorkers(std::int64_t num_tasks, int num_threads) {
+  return static_cast<int>(std::min<std::int64_t>(num_threads, num_tasks));
+}
+
 }  // namespace
 
 Result<int> DefaultNumThreads() {
@@ -117,6 +143,30 @@ Result<int> DefaultNumThreads() {
   return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
 }
 
+void ParallelFor(std::int64_t num_tasks, int num_threads,
+                 const std::function<void(std::int64_t, int)>& work) {
+  FEDGEN_CHECK(num_threads >= 1, "threads {}", num_threads);
+  std::atomic<std::int64_t> next_task = 0;
+  std::mutex mutex;            // guards: failure
+  std::exception_ptr failure;  // the first that was thrown
+  const auto fail = [&] {
+    const std::lock_guard lock(mutex);
+    if (!failure) failure = std::current_exception();
+    next_task = num_tasks;
+  };
+  const auto run = [&](int worker) {
+    try {
+      for (std::int64_t task = next_task++; task < num_tasks; task = next_task++) {
+        work(task, worker);
+      }
+    } catch (...) {
+      fail();
+    }
+  };
+  RunOnThreads(NumWorkers(num_tasks, num_threads), std::ref(run), std::ref(fail));
+  if (failure) std::rethrow_exception(failure);
+}
+
 void OrderedParallelFor(std::int64_t num_tasks, int num_threads, int window,
                         const std::function<void(std::int64_t, int)>& work,
                         const std::function<void(std::int64_t)>& finish) {
@@ -131,8 +181,24 @@ void OrderedParallelFor(std::int64_t num_tasks, int num_threads, int window,
   std::vector<bool> worked(static_cast<std::size_t>(window), false);
   const auto slot = [window](std::int64_t task) { return static_cast<std::size_t>(task % window); };
 
-  const auto take_and_work = [&](int worker, std::unique_lock<std::mutex>& lock) {
+  // Finishes the oldest task if it is worked, and every worked one after it.
+  const auto finish_worked = [&](std::unique_lock<std::mutex>& lock) {
+    while (!finishing && next_to_finish < num_tasks && worked[slot(next_to_finish)]) {
+      finishing = true;
+      const std::int64_t oldest = next_to_finish;
+      lock.unlock();
+      finish(oldest);
+      lock.lock();
+      finishing = false;
+      worked[slot(oldest)] = false;
+      next_to_finish = oldest + 1;
+      slot_freed.notify_all();
+    }
+  };
+  const auto take_and_work = [&](int worker) {
+    std::unique_lock lock(mutex);
     while (true) {
+      if (worker == 0 || next_task == next_to_finish + window) finish_worked(lock);
       slot_freed.wait(
           lock, [&] { return next_task >= num_tasks || next_task < next_to_finish + window; });
       if (next_task >= num_tasks) return;
@@ -141,54 +207,24 @@ void OrderedParallelFor(std::int64_t num_tasks, int num_threads, int window,
       work(task, worker);
       lock.lock();
       worked[slot(task)] = true;
-      // Whoever completes the oldest unfinished task finishes it and every completed one after it.
-      while (!finishing && next_to_finish < num_tasks && worked[slot(next_to_finish)]) {
-        finishing = true;
-        const std::int64_t oldest = next_to_finish;
-        lock.unlock();
-        finish(oldest);
-        lock.lock();
-        finishing = false;
-        worked[slot(oldest)] = false;
-        next_to_finish = oldest + 1;
-        slot_freed.notify_all();
-      }
     }
   };
-  // Keeps the exception that is being handled, and lets nobody take another task.
-  const auto fail = [&](std::unique_lock<std::mutex>& lock) {
-    if (!lock.owns_lock()) lock.lock();
+  const auto fail = [&] {
+    const std::lock_guard lock(mutex);
     if (!failure) failure = std::current_exception();
     next_task = num_tasks;
     slot_freed.notify_all();
   };
   const auto run = [&](int worker) {
-    std::unique_lock lock(mutex);
     try {
-      take_and_work(worker, lock);
+      take_and_work(worker);
     } catch (...) {
-      fail(lock);
+      fail();
     }
   };
-
-  const int num_workers = static_cast<int>(std::min<std::int64_t>(num_threads, num_tasks));
-  const Job job = std::ref(run);
-  std::vector<std::unique_ptr<Helper>> helpers;
-  try {
-    helpers.reserve(static_cast<std::size_t>(num_workers));
-    for (int worker = 1; worker < num_workers; ++worker) {
-      helpers.push_back(Helpers::Kept().Take());
-      helpers.back()->Start(job, worker);
-    }
-  } catch (...) {  // no memory for another thread
-    std::unique_lock lock(mutex, std::defer_lock);
-    fail(lock);
-  }
-  if (num_workers > 0) run(0);
-  for (std::unique_ptr<Helper>& helper : helpers) {
-    helper->Wait();
-    Helpers::Kept().Return(std::move(helper));
-  }
+  RunOnThreads(NumWorkers(num_tasks, num_threads), std::ref(run), std::ref(fail));
+  std::unique_lock lock(mutex);
+  if (!failure) finish_worked(lock);  // what others worked last
   if (failure) std::rethrow_exception(failure);
 }
 

@@ -89,6 +89,9 @@ void ActorCritic::PassBlock(const Experience& experience, std::span<const std::u
                             const std::optional<Clipped>& loss, Worker& worker,
                             Block& block) const {
   const std::size_t count = samples.size();
+  // Another thread may have worked in this slot, or summed it.
+  if (loss) PrefetchToWrite(block.policy.data(), block.policy.size() * sizeof(float));
+  PrefetchToWrite(block.critic.data(), block.critic.size() * sizeof(float));
   const InputRows rows = experience.Gather(kernel_, samples, worker.rows);
   const auto gradients = std::span(worker.gradients).first(count);
   if (loss) {

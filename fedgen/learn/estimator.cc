@@ -40,15 +40,11 @@ class Estimator : public Objective {
 
   void DrawDirections(std::size_t num_parameters, Key key) {
     directions_.resize(num_pairs());
-    OrderedParallelFor(
-        options_.pairs, num_threads_, num_threads_,
-        [&](std::int64_t pair, int /*worker*/) {
-          auto& direction = directions_[static_cast<std::size_t>(pair)];
-          direction.resize(PaddedNormals(num_parameters));
-          DrawNormals(kernel_, key.Fork(kDirections).Fork(static_cast<std::uint64_t>(pair)),
-                      direction);
-        },
-        [](std::int64_t) {});
+    ParallelFor(options_.pairs, num_threads_, [&](std::int64_t pair, int /*worker*/) {
+      auto& direction = directions_[static_cast<std::size_t>(pair)];
+      direction.resize(PaddedNormals(num_parameters));
+      DrawNormals(kernel_, key.Fork(kDirections).Fork(static_cast<std::uint64_t>(pair)), direction);
+    });
   }
 
   // Costs of mu + scale . direction (member 2p) and mu - scale . direction (member 2p + 1).

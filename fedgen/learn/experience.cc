@@ -15,7 +15,8 @@
 namespace fedgen {
 namespace {
 
-constexpr int kEpisodesAtOnce = 64;  // that a thread takes
+constexpr int kEpisodesAtOnce = 64;     // that a thread takes
+constexpr std::size_t kStepsAhead = 4;  // whose lines are asked for
 
 // Drives with noise and writes down what was seen and done: one for each thread.
 class Explorer final : public RolloutWatcher {
@@ -69,6 +70,11 @@ class Explorer final : public RolloutWatcher {
       const float noise = NoiseOf(episode_of[slot])[time];
       experience_.notes[step] = {output, noise, 0, 0};
       noisy_[slot] = output + spread * noise;
+      // The next steps of other episodes lie far apart; their lines should be here when they come.
+      PrefetchToWrite(experience_.row(step + kStepsAhead),
+                      static_cast<std::size_t>(experience_.row_stride()) * sizeof(float));
+      PrefetchToWrite(experience_.notes.data() + step + kStepsAhead, sizeof(Experience::Note));
+      PrefetchToWrite(experience_.stands.data() + step + kStepsAhead, sizeof(Experience::Stand));
     }
     OutputsToControls(practice_.kernel, *practice_.policy, static_cast<int>(episode_of.size()),
                       noisy_, batch);
@@ -175,21 +181,17 @@ std::int64_t Explore(const Practice& practice, Experience& experience) {
   std::vector<std::unique_ptr<Explorer>> explorers(static_cast<std::size_t>(practice.num_threads));
   std::vector<std::int64_t> steps(explorers.size());
   const std::int64_t chunks = (practice.episodes + kEpisodesAtOnce - 1) / kEpisodesAtOnce;
-  OrderedParallelFor(
-      chunks, practice.num_threads, practice.num_threads,
-      [&](std::int64_t chunk, int worker) {
-        const auto at = static_cast<std::size_t>(worker);
-        if (!explorers[at]) explorers[at] = std::make_unique<Explorer>(practice, experience);
-        const std::int64_t first = chunk * kEpisodesAtOnce;
-        const std::int64_t count =
-            std::min<std::int64_t>(kEpisodesAtOnce, practice.episodes - first);
-        steps[at] += explorers[at]->Run(first, count);
-        if (practice.on_driven) {
-          practice.on_driven(practice.first + static_cast<std::size_t>(first),
-                             static_cast<std::size_t>(count), worker);
-        }
-      },
-      [](std::int64_t) {});
+  ParallelFor(chunks, practice.num_threads, [&](std::int64_t chunk, int worker) {
+    const auto at = static_cast<std::size_t>(worker);
+    if (!explorers[at]) explorers[at] = std::make_unique<Explorer>(practice, experience);
+    const std::int64_t first = chunk * kEpisodesAtOnce;
+    const std::int64_t count = std::min<std::int64_t>(kEpisodesAtOnce, practice.episodes - first);
+    steps[at] += explorers[at]->Run(first, count);
+    if (practice.on_driven) {
+      practice.on_driven(practice.first + static_cast<std::size_t>(first),
+                         static_cast<std::size_t>(count), worker);
+    }
+  });
   return std::accumulate(steps.begin(), steps.end(), std::int64_t{0});
 }
 

@@ -176,16 +176,15 @@ void Attend(const Lesson& lesson, const WorldSource& worlds, Kernel kernel, int 
             Experience& experience) {
   constexpr std::int64_t kEpisodesAtOnce = 64;
   std::vector<std::unique_ptr<Observer>> observers(static_cast<std::size_t>(num_threads));
-  OrderedParallelFor(
-      (lesson.end - lesson.begin + kEpisodesAtOnce - 1) / kEpisodesAtOnce, num_threads, num_threads,
-      [&](std::int64_t chunk, int worker) {
-        std::unique_ptr<Observer>& observer = observers[static_cast<std::size_t>(worker)];
-        if (!observer) observer = std::make_unique<Observer>(lesson, kernel, experience);
-        const std::int64_t first = lesson.begin + chunk * kEpisodesAtOnce;
-        observer->Run(worlds, first,
-                      static_cast<std::size_t>(std::min(kEpisodesAtOnce, lesson.end - first)));
-      },
-      [](std::int64_t) {});
+  ParallelFor((lesson.end - lesson.begin + kEpisodesAtOnce - 1) / kEpisodesAtOnce, num_threads,
+              [&](std::int64_t chunk, int worker) {
+                std::unique_ptr<Observer>& observer = observers[static_cast<std::size_t>(worker)];
+                if (!observer) observer = std::make_unique<Observer>(lesson, kernel, experience);
+                const std::int64_t first = lesson.begin + chunk * kEpisodesAtOnce;
+                observer->Run(
+                    worlds, first,
+                    static_cast<std::size_t>(std::min(kEpisodesAtOnce, lesson.end - first)));
+              });
 }
 
 void Imitate(const Policy& teacher, const Task& task, const ImitationOptions& options, Key key,

@@ -43,31 +43,27 @@ class NavigationCosts final : public CostSource {
     // Every worker drives one network, whose parameters are overwritten from member to member. mu
     // itself is driven apart: by the true robot, and on the first thread that is free.
     std::vector<std::unique_ptr<Worker>> workers(static_cast<std::size_t>(options_.num_threads));
-    OrderedParallelFor(
-        num_members + 1, options_.num_threads, options_.num_threads,
-        [&](std::int64_t task_index, int index) {
-          if (task_index == 0) {
-            Worker itself(task_, MlpOf(shape_, mu), options_.kernel, num_episodes);
-            mu_steps = itself.Run(given, starts_);
-            costs.y =
-                Mean(itself.episodes, [&](const Episode& e) { return Cost(task_.episode, e); });
-            return;
-          }
-          auto& worker = workers[static_cast<std::size_t>(index)];
-          if (!worker) {
-            worker = std::make_unique<Worker>(training_task_, MlpOf(shape_, mu), options_.kernel,
-                                              num_episodes);
-          }
-          const std::int64_t member = task_index - 1;
-          std::ranges::copy(mu, worker->theta.begin());
-          make_member(member, worker->theta);
-          worker->SetParameters();
-          worker->steps += worker->Run(given, starts_);
-          costs.members[static_cast<std::size_t>(member)] =
-              Mean(worker->episodes,
-                   [&](const Episode& e) { return CostOf(options_.cost, task_.episode, e); });
-        },
-        [](std::int64_t) {});
+    ParallelFor(num_members + 1, options_.num_threads, [&](std::int64_t task_index, int index) {
+      if (task_index == 0) {
+        Worker itself(task_, MlpOf(shape_, mu), options_.kernel, num_episodes);
+        mu_steps = itself.Run(given, starts_);
+        costs.y = Mean(itself.episodes, [&](const Episode& e) { return Cost(task_.episode, e); });
+        return;
+      }
+      auto& worker = workers[static_cast<std::size_t>(index)];
+      if (!worker) {
+        worker = std::make_unique<Worker>(training_task_, MlpOf(shape_, mu), options_.kernel,
+                                          num_episodes);
+      }
+      const std::int64_t member = task_index - 1;
+      std::ranges::copy(mu, worker->theta.begin());
+      make_member(member, worker->theta);
+      worker->SetParameters();
+      worker->steps += worker->Run(given, starts_);
+      costs.members[static_cast<std::size_t>(member)] =
+          Mean(worker->episodes,
+               [&](const Episode& e) { return CostOf(options_.cost, task_.episode, e); });
+    });
     costs.steps = mu_steps;
     for (const auto& worker : workers) {
       if (worker) costs.steps += worker->steps;

@@ -352,14 +352,11 @@ void PolicyGradient::ForEpisodes(const EpisodesWork& work) const {
   std::size_t first = 0;
   for (const PracticeGround& ground : settings_.grounds) {
     const auto episodes = static_cast<std::size_t>(ground.episodes);
-    OrderedParallelFor(
-        static_cast<std::int64_t>((episodes + kEpisodesAtOnce - 1) / kEpisodesAtOnce),
-        settings_.num_threads, settings_.num_threads,
-        [&](std::int64_t task, int worker) {
-          const std::size_t begin = static_cast<std::size_t>(task) * kEpisodesAtOnce;
-          work(ground, first + begin, std::min(kEpisodesAtOnce, episodes - begin), worker);
-        },
-        [](std::int64_t) {});
+    ParallelFor(static_cast<std::int64_t>((episodes + kEpisodesAtOnce - 1) / kEpisodesAtOnce),
+                settings_.num_threads, [&](std::int64_t task, int worker) {
+                  const std::size_t begin = static_cast<std::size_t>(task) * kEpisodesAtOnce;
+                  work(ground, first + begin, std::min(kEpisodesAtOnce, episodes - begin), worker);
+                });
     first += episodes;
   }
 }

@@ -45,7 +45,10 @@ Tally Evaluate(const Task& task, const Policy& policy, const WorldSource& worlds
                const std::function<void(std::int64_t done)>& on_progress,
                const std::function<void(std::int64_t index, const Episode& episode)>& on_episode) {
   const std::int64_t num_episodes = options.num_worlds * options.starts_per_world;
-  const std::int64_t num_chunks = (num_episodes + options.chunk - 1) / options.chunk;
+  // Few episodes are divided evenly.
+  const std::int64_t share = (num_episodes + options.num_threads - 1) / options.num_threads;
+  const std::int64_t chunk_size = std::clamp<std::int64_t>(share, 1, options.chunk);
+  const std::int64_t num_chunks = (num_episodes + chunk_size - 1) / chunk_size;
   const int window = 2 * options.num_threads;
   std::vector<std::unique_ptr<Rollout>> rollouts(static_cast<std::size_t>(options.num_threads));
   std::vector<std::vector<Episode>> results(static_cast<std::size_t>(window));
@@ -57,14 +60,14 @@ Tally Evaluate(const Task& task, const Policy& policy, const WorldSource& worlds
         if (!rollout) {
           rollout = std::make_unique<Rollout>(task, policy, options.kernel, options.num_slots);
         }
-        const std::int64_t first = chunk * options.chunk;
+        const std::int64_t first = chunk * chunk_size;
         auto& episodes = results[static_cast<std::size_t>(chunk % window)];
         episodes.resize(
-            static_cast<std::size_t>(std::min<std::int64_t>(options.chunk, num_episodes - first)));
+            static_cast<std::size_t>(std::min<std::int64_t>(chunk_size, num_episodes - first)));
         rollout->Run(worlds, options.starts_per_world, first, episodes);
       },
       [&](std::int64_t chunk) {
-        std::int64_t index = chunk * options.chunk;
+        std::int64_t index = chunk * chunk_size;
         for (const Episode& episode : results[static_cast<std::size_t>(chunk % window)]) {
           tally.Add(task.episode, index, episode);
           if (on_episode) on_episode(index, episode);

@@ -33,7 +33,7 @@ struct EvaluateOptions {
   int starts_per_world = 1;         // >= 1
   int num_threads = 1;              // >= 1
   Kernel kernel = Kernel::kScalar;
-  int chunk = 512;  // episodes a thread takes at a time; changes no bit
+  int chunk = 512;  // episodes a thread takes at a time at most; changes no bit
   int num_slots = Rollout::kDefaultSlots;
 };
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <numbers>
 #include <vector>
@@ -123,6 +124,30 @@ TEST(Evaluate, ReportsItsProgressInOrder) {
   Evaluate(task, kStraight, DrawnWorlds(task, Key(3), BestKernel()), options,
            [&](std::int64_t episodes) { done.push_back(episodes); });
   EXPECT_EQ(done, (std::vector<std::int64_t>{30, 60, 90, 100}));
+}
+
+// A learner measures a hundred worlds a round: less than a thread takes at a time where there are
+// many. The first episode begins when another thread has begun one, too.
+TEST(Evaluate, DividesFewEpisodesAmongThreads) {
+  const Task task = TextTask();
+  const WorldSource source = DrawnWorlds(task, Key(4), BestKernel());
+  EvaluateOptions options;
+  options.num_worlds = 100;
+  options.num_threads = 2;
+  options.kernel = BestKernel();
+  ASSERT_GT(options.chunk, options.num_worlds);
+  std::atomic<bool> second{false};
+  const auto with_another = [&](std::int64_t world, int start, World& scratch) -> const World& {
+    if (world == 0) second.wait(false);
+    if (world == 50) {
+      second = true;
+      second.notify_all();
+    }
+    return source(world, start, scratch);
+  };
+  const Tally tally = Evaluate(task, kStraight, WorldSource(with_another), options);
+  options.num_threads = 1;
+  EXPECT_EQ(tally.outcome_hash, Evaluate(task, kStraight, source, options).outcome_hash);
 }
 
 TEST(Evaluate, TellsEveryEpisodeInOrder) {
