@@ -62,7 +62,8 @@ template <typename Integer>
 Problem ReadInt(const Json& json, std::type_identity_t<Integer> low,
                 std::type_identity_t<Integer> high, Integer& value) {
   if (!json.is_number_integer() || json < low || json > high) {
-    return fmt::format("{}: must be an integer in {}..{}", Describe(json), low, high);
+    const char* has_point = json.is_number_float() ? " (with a point or exponent)" : "";
+    return fmt::format("{}{}: must be an integer in {}..{}", Describe(json), has_point, low, high);
   }
   value = json.get<Integer>();
   return std::nullopt;

@@ -291,7 +291,8 @@ TEST(ParseCertificate, SaysWhatIsWrong) {
   EXPECT_EQ(with("version", 3), "c.json: version = 3: this program reads version 2");
   EXPECT_EQ(with("wrlds", 3), "c.json: wrlds: unknown key, did you mean worlds?");
   EXPECT_EQ(with("worlds", 0), "c.json: worlds = 0: must be an integer in 1..100000000");
-  EXPECT_EQ(with("worlds", 1e3), "c.json: worlds = 1000: must be an integer in 1..100000000");
+  EXPECT_EQ(with("worlds", 1e3),
+            "c.json: worlds = 1000 (with a point or exponent): must be an integer in 1..100000000");
   EXPECT_EQ(with("starts_per_world", -1),
             "c.json: starts_per_world = -1: must be an integer in 1..10000");
   EXPECT_EQ(with("worlds", 1001),

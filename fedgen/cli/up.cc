@@ -9,8 +9,10 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <ranges>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "fedgen/base/file.h"
 #include "fedgen/base/text.h"
@@ -165,8 +167,9 @@ class Processes {
   }
 
   void EndAll() {
-    for (const auto& [pid, child] : running_) ::kill(pid, SIGTERM);
-    for (const auto& [pid, child] : running_) ::waitpid(pid, nullptr, 0);
+    const auto processes = std::views::keys(running_);
+    // A kill loses nothing, so nobody is waited for long.
+    EndProcesses(std::vector<int>(processes.begin(), processes.end()), std::chrono::seconds(10));
     running_.clear();
   }
 

@@ -182,7 +182,8 @@ TEST_F(CloudDoors, RefuseEachWithItsReason) {
   // The run begins; there is nothing yet to measure in round 3.
   ASSERT_EQ(first.Say(kJoin), "ok");
   ASSERT_EQ(CallerOf(second_).Say(kSecondJoin), "ok");
-  EXPECT_EQ(first.Say(RoundOf(kFirst, 3)), "learner 1: speaks of a round that has not begun");
+  EXPECT_THAT(first.Say(RoundOf(kFirst, 3)),
+              HasSubstr("learner 1: speaks of a round that has not begun"));
   EXPECT_EQ(first.CodeOf(RoundOf(kFirst, 3)), grpc::StatusCode::FAILED_PRECONDITION);
   EXPECT_EQ(Remembered(), StateAfter({kJoin, kSecondJoin}));
 }

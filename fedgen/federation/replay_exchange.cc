@@ -150,6 +150,14 @@ Error ReplayExchange::NothingMore(LearnerId learner) const {
           fmt::format("{}: has nothing more of learner {}", name_, learner.name())};
 }
 
+Result<void> ReplayExchange::CheckAllHeard() const {
+  const std::lock_guard lock(mutex_);
+  if (next_ == log_.events.size()) return {};
+  return Error{ErrorCode::kMismatch,
+               fmt::format("{}: nobody says this: the log was altered, or is of another program",
+                           PlaceOf(log_.events[next_]))};
+}
+
 void ReplayExchange::GiveUp(const Error& error) {
   const std::lock_guard lock(mutex_);
   if (!failure_) failure_ = error;

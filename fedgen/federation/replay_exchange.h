@@ -39,6 +39,9 @@ class ReplayExchange final : public Exchange {
   Result<Finalists> Finish(std::span<const FinalMessage> messages) override;
   Result<RaceAnswer> Race(std::span<const RaceMessage> messages) override;
 
+  /// When every host has come to its end: an error that names the first event of the log, if there
+  /// is one, that nobody says.
+  Result<void> CheckAllHeard() const;
   /// A host came to an end of its own: the others hear why instead of waiting for it.
   void GiveUp(const Error& error);
 
@@ -66,7 +69,7 @@ class ReplayExchange final : public Exchange {
   std::map<std::size_t, std::size_t> answered_at_;     // of such an event, if it is answered again
   std::vector<bool> said_over_;                        // closes that a later one replaced
 
-  std::mutex mutex_;  // guards: everything below
+  mutable std::mutex mutex_;  // guards: everything below
   std::condition_variable changed_;
   Cloud& cloud_;
   std::size_t next_ = 0;                       // event to be heard

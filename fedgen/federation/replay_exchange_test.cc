@@ -5,6 +5,7 @@
 
 #include "fedgen/federation/replay_exchange.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -133,10 +134,28 @@ class ReplayTest : public ::testing::Test {
     std::vector<std::string> ends;
     RunAll([&](std::uint32_t, std::unique_ptr<Host>& host) { return RunToEnd(*host, exchange); },
            hosts, ends);
+    EXPECT_TRUE(exchange.CheckAllHeard());
     EXPECT_EQ(BytesOf(hosts), BytesOf(hosts_));
     EXPECT_EQ(ends, ends_);
     const ServedRun served = *ServedRun::Open(settings, *store_);
     EXPECT_EQ(ToBytes(cloud.state()), ToBytes(served.cloud().state()));
+  }
+  // How everybody's run from a log ends, and whether all of the log was heard.
+  struct Replayed {
+    std::vector<Result<std::string>> ends;
+    Result<void> heard;
+  };
+  Replayed RunFromLog(const RunLog& log) const {
+    const ServedSettings settings = Settings();
+    Cloud cloud(settings.options, settings.learners, settings.race_seed);
+    ReplayExchange exchange(log, "log.jsonl", cloud);
+    std::vector<Result<std::string>> ends(kSpreadLearners, std::string());
+    std::vector<std::thread> threads;
+    for (std::uint32_t i = 0; i < kSpreadLearners; ++i) {
+      threads.emplace_back([&, i] { ends[i] = RunToEnd(*MakeHost(i), exchange); });
+    }
+    for (std::thread& thread : threads) thread.join();
+    return {std::move(ends), exchange.CheckAllHeard()};
   }
   std::ptrdiff_t NumEvents(std::string_view kind) const {
     return std::ranges::count(log_.events, kind, &LogEvent::kind);
@@ -216,24 +235,34 @@ TEST_F(ReplayTest, OfAnotherLearnerIsOneError) {
   RunServed();
   loop_.reset();
   RunLog log = *ReadRunLog(*store_, "run");
-  const ServedSettings settings = Settings();
   for (LogEvent& event : log.events) {
     if (event.kind == "round" && event.learner == LearnerId(2) && event.step == 3) {
       event.hash = Sha256Hex("other");
     }
   }
-  Cloud cloud(settings.options, settings.learners, settings.race_seed);
-  ReplayExchange exchange(log, "log.jsonl", cloud);
-  std::vector<std::thread> threads;
-  for (std::uint32_t i = 0; i < kSpreadLearners; ++i) {
-    threads.emplace_back([&, i] {
-      const auto host = MakeHost(i);
-      const Result<std::string> end = RunToEnd(*host, exchange);
-      ASSERT_FALSE(end);
-      EXPECT_THAT(end.error().message, HasSubstr("learner 3, round 2: it says something else"));
-    });
+  for (const Result<std::string>& end : RunFromLog(log).ends) {
+    ASSERT_FALSE(end);
+    EXPECT_THAT(end.error().message, HasSubstr("learner 3, round 2: it says something else"));
   }
-  for (std::thread& thread : threads) thread.join();
+}
+
+// Everybody has come to an end, and the log has more.
+TEST_F(ReplayTest, OfALogWithAnEventThatNobodySaysIsAnError) {
+  case_ = {"rounds", {.rounds = 4}, true};
+  Serve();
+  RunServed();
+  loop_.reset();
+  RunLog log = *ReadRunLog(*store_, "run");
+  EXPECT_TRUE(RunFromLog(log).heard);
+  const auto sequence = static_cast<std::int64_t>(log.events.size()) + 1;
+  log.events.push_back({sequence, "race", LearnerId(2), 11, Sha256Hex("made up"), 0, ""});
+  const Replayed replayed = RunFromLog(log);
+  for (const Result<std::string>& end : replayed.ends) EXPECT_TRUE(end);
+  ASSERT_FALSE(replayed.heard);
+  EXPECT_EQ(replayed.heard.error().message,
+            fmt::format("log.jsonl:{}: learner 3, race: nobody says this: the log was altered, or "
+                        "is of another program",
+                        sequence + 1));
 }
 
 // What learners heard is part of the log: another round or incumbent there is not believed.
@@ -243,23 +272,15 @@ TEST_F(ReplayTest, OfAnAlteredAnswerIsOneError) {
   RunServed();
   loop_.reset();
   const RunLog whole = *ReadRunLog(*store_, "run");
-  const ServedSettings settings = Settings();
   const auto ends_with = [&](const std::function<void(LogEvent&)>& alter, const std::string& says) {
     RunLog log = whole;
     const auto answer = std::ranges::find(log.events, 2, &LogEvent::answered);
     EXPECT_NE(answer, log.events.end());
     alter(*answer);
-    Cloud cloud(settings.options, settings.learners, settings.race_seed);
-    ReplayExchange exchange(log, "log.jsonl", cloud);
-    std::vector<std::thread> threads;
-    for (std::uint32_t i = 0; i < kSpreadLearners; ++i) {
-      threads.emplace_back([&, i] {
-        const Result<std::string> end = RunToEnd(*MakeHost(i), exchange);
-        ASSERT_FALSE(end);
-        EXPECT_THAT(end.error().message, HasSubstr(says));
-      });
+    for (const Result<std::string>& end : RunFromLog(log).ends) {
+      ASSERT_FALSE(end);
+      EXPECT_THAT(end.error().message, HasSubstr(says));
     }
-    for (std::thread& thread : threads) thread.join();
   };
   const std::string answers = "round 2: the Cloud answers otherwise";
   ends_with([](LogEvent& event) { event.incumbent = Sha256Hex("other"); }, answers);
@@ -278,20 +299,11 @@ TEST_F(ReplayTest, OfARunThatWasNotOverEndsWhereTheLogDoes) {
   RunServed();
   loop_.reset();
   const RunLog whole = *ReadRunLog(*store_, "run");
-  const ServedSettings settings = Settings();
   for (std::size_t events = 1; events < whole.events.size(); ++events) {
     RunLog log = whole;
     log.events.resize(events);
-    Cloud cloud(settings.options, settings.learners, settings.race_seed);
-    ReplayExchange exchange(log, "log.jsonl", cloud);
-    std::vector<Result<std::string>> ended(kSpreadLearners, std::string());
-    std::vector<std::thread> threads;
-    for (std::uint32_t i = 0; i < kSpreadLearners; ++i) {
-      threads.emplace_back([&, i] { ended[i] = RunToEnd(*MakeHost(i), exchange); });
-    }
-    for (std::thread& thread : threads) thread.join();
     int missed = 0;
-    for (const Result<std::string>& end : ended) {
+    for (const Result<std::string>& end : RunFromLog(log).ends) {
       if (end) continue;
       ++missed;
       EXPECT_EQ(end.error().code, ErrorCode::kMissed) << end.error().message;

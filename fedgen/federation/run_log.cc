@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <set>
 
 #include "fedgen/base/json-inl.h"
 #include "fedgen/base/text.h"
@@ -209,6 +210,7 @@ Result<RunLog> LogFromText(std::string_view text, const std::string& name) {
   };
   if (const Problem problem = ReadHeader(TakeLine(text), log.header)) return refused(1, *problem);
   Rounds rounds;
+  std::set<LearnerId> joined;
   for (std::int64_t line = 2; !text.empty(); ++line) {
     LogEvent event;
     std::vector<LearnerId> participants;
@@ -217,6 +219,10 @@ Result<RunLog> LogFromText(std::string_view text, const std::string& name) {
     }
     if (event.sequence != line - 1) {
       return refused(line, fmt::format("sequence = {}: must be {}", event.sequence, line - 1));
+    }
+    if (event.kind == "join") joined.insert(event.learner);
+    if (!ControlKindOf(event.kind) && !joined.contains(event.learner)) {
+      return refused(line, fmt::format("learner = {}: has not joined", event.learner.number()));
     }
     std::optional<LoggedRound> round;
     if (!IsAsync(log.header)) round = rounds.Add(event);

@@ -93,6 +93,8 @@ TEST(RunLog, ComesBackFromItsText) {
   refused("\"sequence\":3", "\"sequence\":4", "log.jsonl:4: sequence = 4: must be 3");
   refused("\"kind\":\"left-out\"", "\"kind\":\"lost\"", "kind = lost: is unknown");
   refused("\"learner\":1", "\"learner\":0", "learner = 0: must be an integer");
+  refused("\"kind\":\"join\",\"learner\":1", "\"kind\":\"join\",\"learner\":4",
+          "log.jsonl:5: learner = 1: has not joined");
   refused("\"step\":0", "\"step\":0.5", "step = 0.5");
   refused("\"hash\":\"", "\"hash\":\"x", "must be 64 hexadecimal digits");
   refused("\"answered\":1", "\"answered\":0", "answered = 0");

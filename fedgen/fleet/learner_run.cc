@@ -107,6 +107,7 @@ Result<LearnerRun> EnterRun(const LearnerRunSettings& settings, RemoteExchange& 
   // Before anybody is asked.
   FEDGEN_TRY(CheckOwn(settings.own));
   if (!settings.directory.empty()) FEDGEN_TRY(CheckHome(settings, settings.directory));
+  if (!settings.secret.empty() && Exists(settings.secret)) FEDGEN_TRY(LoadSecret(settings.secret));
   const std::string expected = FEDGEN_TRY(Expected(settings));
   const Result<Entered> admitted =
       exchange.Enter(settings.learner, {settings.run, kVersion, expected});

@@ -134,6 +134,7 @@ Result<int> ReplayInto(const ReplaySettings& settings) {
     if (member == nullptr || member->presence != Presence::kPresent) continue;
     return too_early;
   }
+  FEDGEN_TRY(exchange.CheckAllHeard());
   return at_the_end;
 }
 

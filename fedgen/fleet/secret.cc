@@ -35,7 +35,8 @@ std::string SecretToText(Key secret) { return fmt::format("{:016x}\n", secret.bi
 
 Result<Key> LoadSecret(const std::string& path) {
   struct stat status{};
-  if (::stat(path.c_str(), &status) == 0 && (status.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
+  const bool is_file = ::stat(path.c_str(), &status) == 0 && !S_ISDIR(status.st_mode);
+  if (is_file && (status.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
     return Error{ErrorCode::kMismatch,
                  fmt::format("{}: permissions = {:o}: only its owner may read it (chmod 600)", path,
                              status.st_mode & 07777U)};

@@ -41,6 +41,8 @@ TEST(Secret, IsRefusedIfOthersMayReadItOrIfItIsNone) {
     EXPECT_THAT(LoadSecret(path).error().message, HasSubstr("must hold 16 hexadecimal digits"))
         << text;
   }
+  EXPECT_EQ(LoadSecret(directory.Path("")).error().message,
+            directory.Path("") + ": is a directory, not a file");
 }
 
 // Eq. 1's forks can be undone by who tries all keys; a hash cannot.

@@ -7,12 +7,15 @@
 #include <netinet/in.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <thread>
 
 #include "fedgen/base/file.h"
 #include "fedgen/fleet/secret.h"
@@ -74,8 +77,11 @@ Result<Federation> PrepareFederation(const Config& config, std::uint64_t seed,
                                      const std::string& directory) {
   std::error_code code;
   if (fs::exists(directory, code) && !IsEmptyDirectory(directory)) {
-    return Error{ErrorCode::kExists,
-                 fmt::format("{}: already exists and was left as it is", directory)};
+    return Error{
+        ErrorCode::kExists,
+        fmt::format(
+            "{}: already exists and was left as it is{}", directory,
+            fs::exists(IdentityPath(directory), code) ? " (--resume goes on with it)" : "")};
   }
   Config anywhere = config;
   NamePoliciesFromAnywhere(anywhere);
@@ -158,7 +164,13 @@ Result<int> StartProcess(const std::string& program, const std::vector<std::stri
   for (std::string& word : all) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   const pid_t parent = ::getpid();
+  // A signal that comes between fork and exec waits for exec: here it would meet this program's
+  // handler, and be lost.
+  sigset_t all_signals, before;
+  ::sigfillset(&all_signals);
+  ::pthread_sigmask(SIG_SETMASK, &all_signals, &before);
   const pid_t pid = ::fork();
+  if (pid != 0) ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (pid < 0) {
     ::close(output);
     return SystemError("cannot start a process");
@@ -166,6 +178,7 @@ Result<int> StartProcess(const std::string& program, const std::vector<std::stri
   if (pid == 0) {
     // Between fork and exec: system calls only. Who started it may be gone already.
     ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+    for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, SIG_DFL);
     const int null = ::open("/dev/null", O_RDONLY);
     if (::getppid() != parent || ::dup2(null, STDIN_FILENO) < 0 ||
         ::dup2(output, STDOUT_FILENO) < 0 || ::dup2(output, STDERR_FILENO) < 0) {
@@ -179,6 +192,22 @@ Result<int> StartProcess(const std::string& program, const std::vector<std::stri
   }
   ::close(output);
   return static_cast<int>(pid);
+}
+
+void EndProcesses(std::span<const int> processes, std::chrono::milliseconds patience) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::milliseconds kPause{5};
+  for (const int pid : processes) ::kill(pid, SIGTERM);
+  const Clock::time_point late = Clock::now() + patience;
+  for (const int pid : processes) {
+    pid_t ended = 0;
+    while ((ended = ::waitpid(pid, nullptr, WNOHANG)) == 0 && Clock::now() < late) {
+      std::this_thread::sleep_for(kPause);
+    }
+    if (ended != 0) continue;
+    ::kill(pid, SIGKILL);
+    ::waitpid(pid, nullptr, 0);
+  }
 }
 
 Result<int> FindFreePort() {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -59,6 +61,9 @@ Result<RunLock> LockFederation(const Federation& federation);
 /// process.
 Result<int> StartProcess(const std::string& program, const std::vector<std::string>& words,
                          const std::string& log);
+
+/// Tells processes to end (SIGTERM) and waits until they have; kills who has not after so long.
+void EndProcesses(std::span<const int> processes, std::chrono::milliseconds patience);
 
 /// A port of loopback that nobody has now.
 Result<int> FindFreePort();

@@ -94,7 +94,7 @@ Result<Cloud::Hearing> Cloud::HearAgain(int step, const Member& member, const Sh
 }
 
 Result<Cloud::Hearing> Cloud::HearInStep(int step, Member& member, const ShortHash& hash) {
-  if (step > state_.step) return Refused(member.id, "speaks of a round that has not begun");
+  if (step > state_.step) return Refused(member.id, kNotBegun);
   if (step <= member.step) return HearAgain(step, member, hash);
   const bool is_late = step < state_.step;
   if (is_late && !is_tolerant()) return Hearing::kRepeated;
@@ -124,7 +124,7 @@ Result<Cloud::Hearing> Cloud::Hear(int step, Member& member, const std::string& 
   if (!options_.async || state_.step == kJoinStep) return HearInStep(step, member, hash);
   if (step <= member.step) return HearAgain(step, member, hash);
   if (step > member.step + 1 || member.closing) {
-    return Refused(member.id, "speaks of a round that has not begun");
+    return Refused(member.id, kNotBegun);
   }
   Remember(member, step, hash);
   ComeBack(member);
@@ -431,7 +431,7 @@ Result<void> Cloud::Check(const RoundMessage& message) const {
     return refused("goes on though the run is over");
   }
   if (message.round < 1 || message.round > options_.rounds) return refused("names no round");
-  if (state_.step == kJoinStep) return refused("speaks of a round that has not begun");
+  if (state_.step == kJoinStep) return refused(kNotBegun);
   if (message.submission) {
     FEDGEN_TRY(Check(*message.submission));
     if (message.submission->learner != message.learner) return refused("speaks for another");

@@ -39,8 +39,7 @@ Result<bool> Cloud::ReceiveAsync(const RoundMessage& message, Member& member) {
   const int step = 2 * message.round - 1;
   const bool is_new = step > member.step;
   if (is_new && (state_.step == 0 || member.ending != Ending::kNotYet)) {
-    return Refused(member.id, state_.step == 0 ? "speaks of a round that has not begun"
-                                               : "goes on though the run is over");
+    return Refused(member.id, state_.step == 0 ? kNotBegun : "goes on though the run is over");
   }
   if (FEDGEN_TRY(Hear(step, member, WordsOf(message))) == Hearing::kRepeated) return false;
   state_.episodes += message.episodes - member.episodes;

@@ -36,6 +36,11 @@ inline constexpr int kJoinStep = 0;
 constexpr int SubmitStep(int round) { return 2 * round - 1; }
 constexpr int CloseStep(int round) { return 2 * round; }
 
+/// Why a message of a later step is refused. A learner knows it only if a Cloud once did.
+inline constexpr const char* kNotBegun =
+    "speaks of a round that has not begun here: is this Cloud's store older than the learner's "
+    "run?";
+
 /// A round that is known when the one that is being closed is.
 inline constexpr int kRoundToCome = -1;
 

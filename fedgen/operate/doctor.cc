@@ -47,6 +47,7 @@ std::string RemedyOf(const std::string& problem, std::span<const Cure> cures) {
 // ---- Certificates -------------------------------------------------------------------------------
 
 constexpr Cure kIdentityCures[] = {
+    {"Permission denied", "run it as the user to whom the file belongs, or give it to this user"},
     {"node.key: cannot open",
      "make a key and a request with `fedgen pki request`, and have the request signed"},
     {"cannot open",

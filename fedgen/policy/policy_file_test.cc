@@ -602,7 +602,7 @@ TEST(PolicyJson, RefusesUnknownMissingAndRepeatedFields) {
 
 TEST(PolicyJson, RefusesWrongValues) {
   EXPECT_EQ(JsonProblem(JsonWith("\"beams\": 2", "\"beams\": 2.0")),
-            "p: beams = 2: must be an integer in 1..1024");
+            "p: beams = 2 (with a point or exponent): must be an integer in 1..1024");
   EXPECT_EQ(JsonProblem(JsonWith("\"beams\": 2", "\"beams\": 1025")),
             "p: beams = 1025: must be an integer in 1..1024");
   EXPECT_EQ(JsonProblem(JsonWith("\"beams\": 2", "\"beams\": 18446744073709551615")),

@@ -46,6 +46,13 @@ std::string TextOf(Task task, std::string title, CanonicalText::What what) {
   return canonical.text;
 }
 
+// In which order fixed obstacles are listed, and how often, is nothing that a robot meets.
+void ListOnce(auto& obstacles) {
+  std::ranges::sort(obstacles);
+  const auto again = std::ranges::unique(obstacles);
+  obstacles.erase(again.begin(), again.end());
+}
+
 }  // namespace
 
 std::string CanonicalTask(const Task& task) {
@@ -57,10 +64,9 @@ std::string CanonicalTask(const Task& task) {
   clearance = std::max(clearance, task.robot.radius);
   RoundNumbers round;
   Describe(round, acting);
-  // In which order fixed obstacles are listed is nothing that a robot meets.
-  std::ranges::sort(acting.world.walls);
-  std::ranges::sort(acting.world.boxes);
-  std::ranges::sort(acting.world.discs);
+  ListOnce(acting.world.walls);
+  ListOnce(acting.world.boxes);
+  ListOnce(acting.world.discs);
   return TextOf(acting, "fedgen-task 2\n", CanonicalText::What::kWhatActs);
 }
 

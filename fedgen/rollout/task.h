@@ -43,7 +43,7 @@ Body BodyOf(const Task& task);
 /// and of 1e-9. What a certificate speaks about is the hash of it. A number that this kind of goal
 /// or robot does not read is not there, so that changing it cannot draw other worlds: nor are
 /// digits that no float holds, the length of a goal's normal, a clearance below the robot's radius,
-/// or the order of fixed obstacles.
+/// or the order of fixed obstacles and how often each is listed.
 std::string CanonicalTask(const Task& task);
 
 /// Its SHA-256: a name for who needs to know only whether two tasks are the same.

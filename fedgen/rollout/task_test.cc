@@ -310,7 +310,14 @@ TEST(CanonicalTask, LeavesOutDigitsThatNoFloatHolds) {
     Task changed = task;
     if (task.world.start.x.low == 0) changed.world.start.x = {-0.0, -0.0};
     std::ranges::reverse(changed.world.walls);
+    const auto twice = [](auto& obstacles) {
+      if (!obstacles.empty()) obstacles.insert(obstacles.begin(), 1, obstacles.back());
+    };
+    twice(changed.world.walls);
+    twice(changed.world.boxes);
+    twice(changed.world.discs);
     EXPECT_EQ(CanonicalTask(changed), text);
+    EXPECT_EQ(Fingerprint(changed), Fingerprint(task));
   }
 }
 
