@@ -151,6 +151,7 @@ TEST_F(FederationProgram, LooksAtItsDirectoryFirst) {
   std::ofstream(directory_ / "home/run.json") << "{}";
   std::ofstream(directory_ / "home/shared.toml") << "";
   ExpectMistake(learner + "--out home", 2, "--secret is required: the run in home");
+  ExpectMistake(learner + "--secret f", 6, "f: is a directory, not a file");
   // Who leaves is told when nobody hears it.
   const Ran left = Run(learner + "--leave --deadline 0.2");
   EXPECT_EQ(left.exit_code, 6) << left.err;

@@ -41,8 +41,11 @@ TEST(Secret, IsRefusedIfOthersMayReadItOrIfItIsNone) {
     EXPECT_THAT(LoadSecret(path).error().message, HasSubstr("must hold 16 hexadecimal digits"))
         << text;
   }
-  EXPECT_EQ(LoadSecret(directory.Path("")).error().message,
-            directory.Path("") + ": is a directory, not a file");
+  // A directory that others may read is no secret that others may read.
+  const std::string folder = directory.Path("folder");
+  ASSERT_EQ(::mkdir(folder.c_str(), 0700), 0);
+  ASSERT_EQ(::chmod(folder.c_str(), 0755), 0);
+  EXPECT_EQ(LoadSecret(folder).error().message, folder + ": is a directory, not a file");
 }
 
 // Eq. 1's forks can be undone by who tries all keys; a hash cannot.
